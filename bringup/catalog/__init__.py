@@ -6,19 +6,27 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
+from bringup.catalog.cuda import Toolkit, load_cuda
 from bringup.catalog.distros import Distro, Headers, Module, OwnDriver, Packages, find_distro, load_distros
 from bringup.catalog.drivers import Branch, ModuleRules, SecurityFloor, load_drivers
+from bringup.catalog.floors import Floor, load_floors
 from bringup.catalog.gpus import Gpu, Nvlink, candidates, load_gpus
+from bringup.catalog.images import Image, load_images
 from bringup.catalog.records import CatalogError, Source, Sourced
 from bringup.catalog.repositories import Purpose, Repository, find_repository
+from bringup.catalog.toolkit import ContainerToolkit, DockerEngine, load_toolkit
 
 __all__ = [
     "Branch",
     "Catalog",
     "CatalogError",
+    "ContainerToolkit",
     "Distro",
+    "DockerEngine",
+    "Floor",
     "Gpu",
     "Headers",
+    "Image",
     "Module",
     "ModuleRules",
     "Nvlink",
@@ -29,6 +37,7 @@ __all__ = [
     "SecurityFloor",
     "Source",
     "Sourced",
+    "Toolkit",
     "load",
 ]
 
@@ -76,6 +85,42 @@ class Catalog:
     def security_floor(self, branch: int) -> str | None:
         """The lowest version of a branch without known holes; None where none is known."""
         return next((floor.version for floor in self.security_floors if floor.branch == branch), None)
+
+    @property
+    def toolkits(self) -> tuple[Toolkit, ...]:
+        """CUDA toolkits, oldest first."""
+        return load_cuda(self.folder).toolkits
+
+    def cuda(self, version: str) -> Toolkit | None:
+        """The CUDA toolkit of a version; "13.0.2" finds 13.0."""
+        minor = ".".join(version.split(".")[:2])
+        return next((toolkit for toolkit in self.toolkits if toolkit.version == minor), None)
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """Curated images, newest first within a family."""
+        return load_images(self.folder).images
+
+    def image(self, name: str) -> Image | None:
+        """By its name in the catalog, or by its reference."""
+        return next((image for image in self.images if name in (image.name, image.reference)), None)
+
+    @property
+    def default_unpack_ratio(self) -> float:
+        """Unpacked size over compressed size, where an image has none recorded."""
+        return load_images(self.folder).default_unpack_ratio.value
+
+    @property
+    def floors(self) -> tuple[Floor, ...]:
+        return load_floors(self.folder).floors
+
+    @property
+    def toolkit(self) -> ContainerToolkit:
+        return load_toolkit(self.folder).toolkit
+
+    @property
+    def docker(self) -> DockerEngine:
+        return load_toolkit(self.folder).docker
 
     @property
     def distros(self) -> tuple[Distro, ...]:
