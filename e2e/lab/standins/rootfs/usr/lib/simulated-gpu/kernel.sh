@@ -1,0 +1,143 @@
+# shellcheck shell=sh
+# The simulated kernel of a lab host, sourced by boot, modprobe, rmmod and lsmod beside this file.
+#
+# It stands in for the parts of a kernel that a lab host, which shares the machine's kernel, cannot have: NVIDIA devices on the
+# PCI bus, the modules nouveau and nvidia*, and what these show under /sys and /proc. All state is lost at a reboot, as in a kernel:
+#   /run/simulated-gpu/hardware   what is plugged in, made by e2e/lab/gpu.py, read-only
+#   /run/simulated-gpu/modules    loaded modules, in the format of /proc/modules
+#   /run/simulated-gpu/driver     what a loaded nvidia driver tells its libraries (on a real host: by ioctl on /dev/nvidiactl)
+
+state=/run/simulated-gpu
+release=$(uname -r)
+devices=/sys/bus/pci/devices
+# nvidia-uvm gets a number at run time on a real host; here the last one that a kernel would give away
+uvm_major=384
+
+is_ours() { case $1 in nouveau | nvidia | nvidia[-_]uvm | nvidia[-_]modeset | nvidia[-_]drm) return 0 ;; *) return 1 ;; esac }
+
+is_loaded() { grep -q "^$1 " $state/modules; }
+
+kernel_log() { logger -t kernel -- "$*" 2>/dev/null || :; }
+
+# gpus, switches: PCI addresses of NVIDIA devices of one class
+nvidia_devices() {
+	for device in "$devices"/*; do
+		[ "$(cat "$device/vendor")" = 0x10de ] || continue
+		case $(cat "$device/class") in $1*) basename "$device" ;; esac
+	done
+}
+gpus() { nvidia_devices 0x03; }
+switches() { nvidia_devices 0x0680; }
+
+driver_of() { [ ! -L "$devices/$1/driver" ] || basename "$(readlink "$devices/$1/driver")"; }
+
+bind_driver() { # ADDRESS DRIVER
+	mkdir -p "/sys/bus/pci/drivers/$2"
+	ln -sfn "../../drivers/$2" "$devices/$1/driver"
+	ln -sfn "../../devices/$1" "/sys/bus/pci/drivers/$2/$1"
+}
+
+unbind_driver() { # DRIVER
+	for link in "/sys/bus/pci/drivers/$1"/*:*; do
+		[ ! -L "$link" ] || rm -f "$devices/$(basename "$link")/driver" "$link"
+	done
+	rm -rf "/sys/bus/pci/drivers/$1"
+}
+
+module_file() { modinfo -k "$release" -n "$1" 2>/dev/null; }
+
+add_module() { # NAME SIZE USED-BY [VERSION]
+	echo "$1 $2 0 $3 Live 0x0000000000000000 (OE)" >>$state/modules
+	mkdir -p "/sys/module/$1"
+	echo live >"/sys/module/$1/initstate"
+	echo 0 >"/sys/module/$1/refcnt"
+	[ -z "${4-}" ] || echo "$4" >"/sys/module/$1/version"
+}
+
+drop_module() {
+	grep -v "^$1 " $state/modules >$state/modules.new || :
+	cat $state/modules.new >$state/modules # in place: it may be bound over /proc/modules
+	rm -rf $state/modules.new "/sys/module/$1"
+}
+
+load_nouveau() {
+	for gpu in $(gpus); do [ -n "$(driver_of "$gpu")" ] || bind_driver "$gpu" nouveau; done
+	add_module nouveau 3219456 -
+}
+
+# load_nvidia: 0, or 1 with the kernel's answer to insmod in $problem
+load_nvidia() {
+	file=$(module_file nvidia) || return 1
+	version=$(modinfo -F version "$file")
+	free=
+	for gpu in $(gpus); do
+		case $(driver_of "$gpu") in
+		'') free="$free $gpu" ;;
+		*) kernel_log "NVRM: GPU $gpu is already bound to $(driver_of "$gpu")." ;;
+		esac
+	done
+	if [ -z "$free" ]; then
+		kernel_log "NVRM: No NVIDIA GPU found. (stand-in)"
+		# shellcheck disable=SC2034 # for who called
+		problem="No such device"
+		return 1
+	fi
+	case $(modinfo -F license "$file") in *MIT*) kind="Open Kernel Module for x86_64" ;; *) kind="x86_64 Kernel Module" ;; esac
+	text="NVRM version: NVIDIA UNIX $kind  $version  Release Build  (stand-in: simulated GPU)"
+	for gpu in $free; do bind_driver "$gpu" nvidia; done
+	mkdir -p $state/driver/gpus /proc/driver/nvidia/gpus /proc/driver/nvidia-nvswitch/devices
+	for switch in $(switches); do
+		bind_driver "$switch" nvidia-nvswitch
+		echo "(stand-in)" >"/proc/driver/nvidia-nvswitch/devices/$switch"
+	done
+	for file in "$state"/hardware/gpus/*; do
+		address=$(sed -n 's/^address=//p' "$file")
+		[ "$(driver_of "$address")" = nvidia ] || continue
+		cp "$file" $state/driver/gpus/
+		mkdir "/proc/driver/nvidia/gpus/$address"
+		sed -n 's/^name=/Model: \t\t /p; s/^uuid=/GPU UUID: \t /p; s/^address=/Bus Location: \t /p; s/^minor=/Device Minor: \t /p' "$file" \
+			>"/proc/driver/nvidia/gpus/$address/information"
+	done
+	echo "$version" >$state/driver/version
+	printf '%s\nGCC version:  none, nothing was compiled\n' "$text" >/proc/driver/nvidia/version
+	add_module nvidia 104071168 nvidia_modeset,nvidia_uvm, "$version"
+	add_module nvidia_modeset 1638400 - "$version"
+	load_uvm
+	kernel_log "$text"
+	udev_rules
+}
+
+load_uvm() {
+	is_loaded nvidia_uvm || add_module nvidia_uvm 4038656 - "$(cat $state/driver/version)"
+	echo $uvm_major >$state/driver/uvm
+}
+
+# udev does not run in lab hosts: do what it would do on the arrival of the nvidia module, when the packages' rules are there
+udev_rules() {
+	[ ! -e /usr/lib/udev/rules.d/60-nvidia.rules ] || nvidia-modprobe -u || :
+	[ ! -e /usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules ] || systemctl start --no-block nvidia-cdi-refresh.service || :
+}
+
+in_use() { # NAME: who uses a module, in words, or nothing
+	case $1 in
+	nouveau) echo drm ;; # the console
+	nvidia)
+		for user in nvidia_uvm nvidia_modeset; do ! is_loaded $user || printf '%s ' $user; done
+		for pid in /run/nvidia-persistenced/*.pid /run/nvidia-fabricmanager/*.pid; do
+			[ ! -e "$pid" ] || ! kill -0 "$(cat "$pid")" 2>/dev/null || printf '%s ' "$(basename "$pid" .pid)"
+		done
+		;;
+	esac
+}
+
+unload() { # NAME
+	drop_module "$1"
+	case $1 in
+	nvidia_uvm) rm -f $state/driver/uvm ;;
+	nvidia)
+		rm -rf $state/driver/* /proc/driver/nvidia /proc/driver/nvidia-nvswitch
+		unbind_driver nvidia
+		unbind_driver nvidia-nvswitch
+		;;
+	esac
+}
