@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from bringup.catalog.cuda import Toolkit, load_cuda
@@ -13,7 +15,7 @@ from bringup.catalog.floors import Floor, load_floors
 from bringup.catalog.gpus import Gpu, Nvlink, candidates, load_gpus
 from bringup.catalog.images import Image, load_images
 from bringup.catalog.records import CatalogError, Source, Sourced
-from bringup.catalog.repositories import Purpose, Repository, find_repository
+from bringup.catalog.repositories import Purpose, Repository, find_repository, load_repositories
 from bringup.catalog.toolkit import ContainerToolkit, DockerEngine, load_toolkit
 
 __all__ = [
@@ -47,6 +49,19 @@ class Catalog:
     """All curated data. A file is read when something of it is first asked for, and kept; anything may raise CatalogError."""
 
     folder: Path
+
+    def as_of(self) -> dict[str, date]:
+        """The day of each file's data; reads all of them."""
+        return {
+            "gpus.yml": load_gpus(self.folder).as_of,
+            "drivers.yml": load_drivers(self.folder).as_of,
+            "cuda.yml": load_cuda(self.folder).as_of,
+            "images.yml": load_images(self.folder).as_of,
+            "distros.yml": load_distros(self.folder).as_of,
+            "repositories.yml": load_repositories(self.folder).as_of,
+            "floors.yml": load_floors(self.folder).as_of,
+            "toolkit.yml": load_toolkit(self.folder).as_of,
+        }
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -133,6 +148,11 @@ class Catalog:
     def repository(self, purpose: Purpose, distro: Distro, arch: str) -> Repository | None:
         """The package repository for a purpose; None where there is none for this distribution or architecture."""
         return find_repository(self.folder, purpose, distro, arch)
+
+    @property
+    def keys(self) -> Mapping[str, Sourced[str] | None]:
+        """Fingerprints of the keys that sign repositories, by key file or name; None where it is not known."""
+        return load_repositories(self.folder).keys
 
 
 @functools.cache

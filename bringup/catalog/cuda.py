@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from bringup.catalog.records import Source, load_file
+from bringup.catalog.records import Source, SourceName, load_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Toolkit:
     compute_capability_max: str
     sm: tuple[int, ...] | None
     releases: Mapping[str, str | None]
-    sources: tuple[str, ...]
+    sources: tuple[SourceName, ...]
 
     @property
     def driver_full(self) -> str | None:

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from bringup.catalog.records import Source, load_file
+from bringup.catalog.records import Source, SourceName, load_file
 
 Module = Literal["open", "proprietary"]
 Names = tuple[str, ...]
@@ -19,9 +19,22 @@ _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "
 _KERNEL = re.compile(r"(?P<version>\d[\d.]*(?:-[\d.]+|\+[a-z0-9.]+))-(?P<flavour>[a-z][a-z0-9-]*)")
 
 
+def kernel_parts(release: str) -> dict[str, str] | None:
+    """Version and flavour of a kernel release: 6.8.0-1015-aws is 6.8.0-1015 and aws; None where it is built otherwise."""
+    match = _KERNEL.fullmatch(release)
+    return match.groupdict() if match else None
+
+
 def architecture(name: str) -> str:
     """The name that `uname -m` gives, for any of the usual ones. Unknown names are returned as they are."""
     return _ARCHITECTURES.get(name, name)
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str | None:
+    try:
+        return template.format(**parts)
+    except KeyError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,7 @@ class PackageSet:
     nscq: Names
     nvlsm: Names
     imex: Names
-    sources: Names
+    sources: tuple[SourceName, ...]
     pinning: Names = ()
     open_stream: str | None = None
     proprietary_stream: str | None = None
@@ -90,17 +103,28 @@ class HeaderRule:
 
 @dataclass(frozen=True, slots=True)
 class OwnDriver:
-    """A driver in the distribution's own archive. `signed`: its modules come built and signed for Secure Boot."""
+    """A driver in the distribution's own archive. `signed`: its modules come built and signed for Secure Boot.
+
+    {flavour} in a name stands for the kernel's; `packages` fills it in.
+    """
 
     branch: int
     version: str
     open: Names
     proprietary: Names
     persistence: Names
-    sources: Names
+    sources: tuple[SourceName, ...]
     fabric_manager: Names = ()
     signed: bool = False
     note: str | None = None
+
+    def packages(self, module: Module, kernel: str) -> Names:
+        """Names for a kernel release; none where the archive has no such module, or the kernel no flavour that it knows."""
+        flavour = (kernel_parts(kernel) or {}).get("flavour")
+        names = self.open if module == "open" else self.proprietary
+        if flavour is None and any("{flavour}" in name for name in names):
+            return ()
+        return tuple(name.format(flavour=flavour) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +134,7 @@ class DockerPackages:
     ce_os: str | None
     own_package: str | None
     own_version: str | None
+    own_extra: Names = ()  # what own_package only recommends and is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +152,9 @@ class Distro:
     package_sets: tuple[PackageSet, ...]
     header_rules: tuple[HeaderRule, ...]
     docker: DockerPackages
-    sources: Names
+    sources: tuple[SourceName, ...]
     codename: str | None = None
+    first_branch: int | None = None  # the oldest one seen in NVIDIA's repository for it; an older one may be missing there
     own_drivers: tuple[OwnDriver, ...] = ()
     extra_repositories: Names = ()  # what must be enabled beside NVIDIA's: contrib, epel, crb
     extra_packages: Names = ()  # what the driver needs and does not depend on
@@ -145,16 +171,17 @@ class Distro:
         return names if names and names.driver else None
 
     def headers(self, kernel: str) -> Headers | None:
-        """Packages of the headers for a kernel release (`uname -r`); None for one whose name the distribution does not use."""
+        """Packages of the headers for a kernel release (`uname -r`).
+
+        No meta: the distribution has none for a kernel built otherwise, whose own package may still be there. None: the
+        names cannot even be told.
+        """
         rule = next((rule for rule in self.header_rules if kernel.startswith(rule.kernel)), None)
-        if rule is None:
+        parts = {"kernel": kernel} | (kernel_parts(kernel) or {})
+        running = _filled(rule.running, parts) if rule else None
+        if rule is None or running is None:
             return None
-        match = _KERNEL.fullmatch(kernel)
-        parts = {"kernel": kernel} | (match.groupdict() if match else {})
-        try:
-            return Headers(rule.running.format(**parts), rule.meta.format(**parts) if rule.meta else None)
-        except KeyError:
-            return None
+        return Headers(running, _filled(rule.meta, parts) if rule.meta else None)
 
     def own_driver(self, branch: int) -> OwnDriver | None:
         return next((driver for driver in self.own_drivers if driver.branch == branch), None)

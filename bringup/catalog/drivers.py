@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from bringup.catalog.records import Month, Source, load_file
+from bringup.catalog.records import Month, Source, SourceName, load_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Branch:
     newest: str
     status: Literal["supported", "superseded", "eol"]
     cuda: str
-    sources: tuple[str, ...]
+    sources: tuple[SourceName, ...]
     first_version: str | None = None  # of the first production release, where it is known
     recalled: tuple[Literal["first", "eol", "newest"], ...] = ()
 
@@ -58,7 +58,7 @@ class ModuleRules:
 class SecurityFloor:
     branch: int
     version: str
-    sources: tuple[str, ...]
+    sources: tuple[SourceName, ...]
     open_issues: tuple[str, ...] = ()
 
 

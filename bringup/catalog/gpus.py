@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from bringup.catalog.records import Source, Sourced, load_file
+from bringup.catalog.records import Source, Sourced, SourceName, load_file
 
 KernelModule = Literal["open-only", "open-or-proprietary", "proprietary-only"]
 # with-nvswitch: where the host sees NVSwitches; with-nvlink5: always, together with nvlsm; imex: the fabric is managed
@@ -42,7 +42,7 @@ class Gpu:
     max_branch: int | None
     memory_gib: Sourced[float] | None
     memory_bandwidth_gbs: Sourced[float] | None
-    sources: tuple[str, ...]
+    sources: tuple[SourceName, ...]
     min_driver: str | None = None  # None: any driver up to max_branch
     min_driver_by_branch: Mapping[int, str] = field(default_factory=dict)
     fabric_manager: FabricManager = "no"
@@ -53,6 +53,11 @@ class Gpu:
     bf16_tflops: Sourced[float] | None = None
     fp16_tflops: Sourced[float] | None = None
     note: str | None = None
+
+    @property
+    def needs_fabric_manager(self) -> bool:
+        """Whether a host with this GPU manages its fabric; with-nvswitch boards only where the host sees the switches."""
+        return self.fabric_manager in ("with-nvswitch", "with-nvlink5")
 
     def min_driver_in(self, branch: int) -> str | None:
         """The lowest version of a branch that knows this GPU; None: any of it, or no version is named for it."""

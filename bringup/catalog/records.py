@@ -15,15 +15,18 @@ from typing import Any, Generic, Literal, TypeVar
 
 import yaml
 
+from bringup.errors import UserError
+
 T = TypeVar("T")
 Provenance = Literal["measured", "table", "computed", "recalled"]
+SourceName = typing.NewType("SourceName", str)  # a key of the file's `sources`
 PROVENANCES: tuple[str, ...] = typing.get_args(Provenance)
 # The C loader is about ten times faster; it is missing where pyyaml was built without libyaml.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MONTH = re.compile(r"(\d{4})-(\d{2})")
 
 
-class CatalogError(Exception):
+class CatalogError(UserError):
     """One sentence: file, key (and line where the YAML itself is broken), and what is wrong there."""
 
 
@@ -134,6 +137,8 @@ def _reader(hint: Any) -> Reader:
         return functools.partial(_read_mapping, args[0], _reader(args[1]))
     if origin is Sourced:
         return functools.partial(_read_sourced, args[0])
+    if hint is SourceName:
+        return _read_source_name
     if hint is Month:
         return _read_month
     if dataclasses.is_dataclass(hint):
@@ -180,13 +185,18 @@ def _read_sourced(kind: type, value: Any, key: str, context: Context) -> Sourced
     words = value.split() if isinstance(value, str) else []
     if len(words) != 3 or words[1] not in PROVENANCES:
         raise context.error(key, f"must be VALUE PROVENANCE SOURCE (80 table tpu), it is {value!r}")
-    if words[2] not in context.sources:
-        raise context.error(key, f"names the source {words[2]!r}, which is not among the file's sources")
+    _read_source_name(words[2], key, context)
     try:
         number = kind(words[0])
     except ValueError:
         raise context.error(key, f"must begin with a number, it is {value!r}") from None
     return Sourced(number, typing.cast(Provenance, words[1]), words[2], context.sources[words[2]].as_of)
+
+
+def _read_source_name(value: Any, key: str, context: Context) -> Any:
+    if value not in context.sources:
+        raise context.error(key, f"names the source {value!r}, which is not among the file's sources")
+    return value
 
 
 def _read_month(value: Any, key: str, context: Context) -> Month:

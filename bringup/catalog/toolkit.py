@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from bringup.catalog.records import Source, load_file
+from bringup.catalog.records import Source, SourceName, load_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class ContainerToolkit:
     """`packages` must all have one version; `leftovers` are packages of its past under other names."""
 
     preferred: str
-    security_floor: str
+    floor: str  # below it known holes are open
     packages: tuple[str, ...]
     jit_cdi_since: str
     cdi_refresh_since: str
@@ -24,7 +24,7 @@ class ContainerToolkit:
     leftovers: tuple[str, ...]
     leftover_lists: tuple[str, ...]
     releases: Mapping[str, date]
-    sources: tuple[str, ...]
+    sources: tuple[SourceName, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class DockerEngine:
     gpus_through_cdi_since: str
     packages: tuple[str, ...]
     conflicts: tuple[str, ...]
-    sources: tuple[str, ...]
+    sources: tuple[SourceName, ...]
 
 
 @dataclass(frozen=True, slots=True)
