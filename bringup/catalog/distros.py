@@ -53,7 +53,10 @@ class Packages:
 
 @dataclass(frozen=True, slots=True)
 class PackageSet:
-    """NVIDIA's names for the branches from `since` to below `before`; {branch} stands for the branch."""
+    """NVIDIA's names for the branches from `since` to below `before`; {branch} stands for the branch.
+
+    `recalled` names the fields that were looked up nowhere.
+    """
 
     since: int
     before: int | None
@@ -68,6 +71,7 @@ class PackageSet:
     pinning: Names = ()
     open_stream: str | None = None
     proprietary_stream: str | None = None
+    recalled: tuple[Literal["open", "proprietary", "persistence", "fabric_manager", "nscq", "nvlsm", "imex"], ...] = ()
 
     def covers(self, branch: int) -> bool:
         return self.since <= branch and (self.before is None or branch < self.before)
@@ -134,7 +138,7 @@ class DockerPackages:
     ce_os: str | None
     own_package: str | None
     own_version: str | None
-    own_extra: Names = ()  # what own_package only recommends and is needed
+    own_extra: Names = ()  # what is needed and own_package does not depend on: the docker command, where it has its own package
 
 
 @dataclass(frozen=True, slots=True)
