@@ -1,0 +1,83 @@
+"""From a repository's key and index to the exact versions to install, or to one sentence on why not."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+
+from bringup import versions
+from bringup.errors import HostError
+from bringup.openpgp import NotAKey, dearmor, fingerprints
+from bringup.target import Repository
+
+
+def checked_key(repository: Repository, key: str | None, problem: str | None) -> bytes:
+    """The key as binary packets, when it is the one we know. `key` is base64, `problem` what the download said.
+
+    Raises HostError.
+    """
+    if key is None:
+        raise HostError(
+            f"the key {repository.key_url} could not be had ({reason(problem)}): is the address right, and reachable from the host?"
+        )
+    data = base64.b64decode(key)
+    try:
+        found = fingerprints(data)
+    except NotAKey as error:
+        raise HostError(f"{repository.key_url} is {error}, not the key {repository.fingerprint}: nothing was changed") from None
+    if found != (repository.fingerprint,):
+        raise HostError(
+            f"the key of {repository.key_url} has the fingerprint {', '.join(found)}, not {repository.fingerprint}: "
+            f"nothing was changed; if the key was replaced, set gpu_repositories['{repository.name}']['fingerprint']"
+        )
+    return dearmor(data)
+
+
+def checked_index(repository: Repository, problem: str | None) -> None:
+    """Raises HostError when the index could not be read or its signature is wrong."""
+    if problem is not None:
+        raise HostError(f"the repository {repository.url} cannot be used ({reason(problem)}): nothing was changed")
+
+
+def reason(said: str | None) -> str:
+    """The one line that tells most in apt's output: its first error, else its first warning, else its last line."""
+    lines = [each.strip() for each in (said or "").splitlines() if each.strip()]
+    for mark in ("E: ", "Err:", "W: "):
+        for line in lines:
+            if line.startswith(mark):
+                return re.sub(r"^(E: |W: )", "", line)[:300]
+    return lines[-1][:300] if lines else "no reason was given"
+
+
+def pick(offered: Mapping[str, Sequence[str]], packages: Sequence[str], wanted: str, url: str) -> dict[str, str]:
+    """The newest version of `wanted` (branch or exact) that all packages have: package -> its full version.
+
+    Raises HostError that names what the repository has instead.
+    """
+    absent = [each for each in packages if not offered.get(each)]
+    if absent:
+        raise HostError(f"{url} has no {', '.join(absent)}: is it the right repository for this distribution?")
+    common: set[str] | None = None
+    for each in packages:
+        fit = {versions.upstream_of(version) for version in offered[each] if versions.matches(version, wanted)}
+        common = fit if common is None else common & fit
+    best = versions.newest(common or ())
+    if best is None:
+        have = sorted({versions.upstream_of(version) for version in offered[packages[0]]}, key=versions.key)
+        raise HostError(f"{url} has no driver {wanted}: it has {', '.join(have)}")
+    return {each: versions.newest(v for v in offered[each] if versions.upstream_of(v) == best) or best for each in packages}
+
+
+def pick_newest(offered: Mapping[str, Sequence[str]], packages: Sequence[str], floor: str, url: str) -> dict[str, str]:
+    """The newest version that all packages have, which must not be below the floor. Raises HostError."""
+    absent = [each for each in packages if not offered.get(each)]
+    if absent:
+        raise HostError(f"{url} has no {', '.join(absent)}: is it the right repository?")
+    common = set.intersection(*({versions.upstream_of(version) for version in offered[each]} for each in packages))
+    best = versions.newest(common)
+    if best is None or not versions.at_least(best, floor):
+        raise HostError(
+            f"{url} offers {best or 'no common version'}, and nothing from {floor} on: versions below it have known holes"
+        )
+    return {each: versions.newest(v for v in offered[each] if versions.upstream_of(v) == best) or best for each in packages}

@@ -1,0 +1,136 @@
+"""survey + settings + catalog + today -> Plan, or a Refusal that says why and what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from typing_extensions import override
+
+from bringup.catalog import Catalog
+from bringup.errors import HostError
+from bringup.settings import Settings
+from bringup.steps import Change, Skip, containers, driver, packages
+from bringup.steps import provenance as provenance_step
+from bringup.survey import Survey
+from bringup.target import Target
+from bringup.targeting import Refused, make_target
+
+StepFunction = Callable[[Survey, Target], Change | Skip | None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What will be done, as far as the survey can tell. `id` is the name of the operation that does it."""
+
+    id: str
+    why: str
+    what: str
+    reboots: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`target`: what the host shall be; `steps`: what will have to change; `skipped`: what cannot be had here, and why."""
+
+    target: Target
+    steps: tuple[Step, ...]
+    skipped: tuple[Step, ...] = ()
+    provisional: str = ""  # why the survey may be outdated soon
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What is impossible, with the evidence, and the way out. `accept`: the word for gpu_accept that overrides it."""
+
+    id: str
+    reason: str
+    way_out: str
+    accept: str | None = None
+
+    @override
+    def __str__(self) -> str:
+        override = f", or add {self.accept} to gpu_accept" if self.accept else ""
+        return f"{self.reason}: {self.way_out}{override}"
+
+
+def _on_driver(function: Callable[[Survey, Any], Change | None]) -> StepFunction:
+    return lambda survey, target: function(survey, target.driver) if target.driver else None
+
+
+def _docker_repository(survey: Survey, target: Target) -> Change | None:
+    """Only where Docker has to be installed from it: one that is there is adopted with the source it came from."""
+    repository = target.docker.repository
+    return packages.repository(survey, repository) if repository and containers.docker_engine(survey, target.docker) else None
+
+
+def _toolkit_repository(survey: Survey, target: Target) -> Change | None:
+    return packages.repository(survey, target.toolkit.repository) if target.toolkit else None
+
+
+def _holds(survey: Survey, target: Target) -> Change | None:
+    held = (*target.driver.packages,) if target.driver and target.driver.hold else ()
+    return packages.holds(survey, held + (target.toolkit.packages if target.toolkit and target.toolkit.hold else ()))
+
+
+# In the order of design §3. Ids are the names of the operations.
+STEPS: tuple[tuple[str, StepFunction], ...] = (
+    ("package-manager", lambda survey, target: packages.package_manager(survey)),
+    ("kernel-headers", _on_driver(driver.kernel_headers)),
+    ("nouveau-out", driver.nouveau_out),
+    ("driver-repository", _on_driver(driver.driver_repository)),
+    ("driver-packages", _on_driver(driver.driver_packages)),
+    ("driver-loaded", driver.driver_loaded),
+    ("reboot", driver.reboot),
+    ("driver-services", _on_driver(driver.driver_services)),
+    ("memlock", containers.memlock),
+    ("docker-repository", _docker_repository),
+    ("docker-engine", lambda survey, target: containers.docker_engine(survey, target.docker)),
+    ("toolkit-repository", _toolkit_repository),
+    ("toolkit-packages", lambda survey, target: containers.toolkit_packages(survey, target.toolkit) if target.toolkit else None),
+    ("package-holds", _holds),
+    ("cdi-spec", containers.cdi_spec),
+    ("daemon-json", containers.daemon_json),
+    ("images", containers.images),
+    ("provenance", provenance_step.provenance),
+)
+STEP_IDS = tuple(name for name, _ in STEPS) + ("proof",)
+
+
+def step_function(name: str) -> StepFunction:
+    """The decision behind the operation of this name."""
+    return dict(STEPS)[name]
+
+
+def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date) -> Plan | Refusal:
+    """What the host shall be and what has to change for it. Reads nothing, changes nothing."""
+    try:
+        target = make_target(survey, settings, catalog, today)
+    except Refused as refused:
+        return Refusal(refused.id, refused.reason, refused.way_out, refused.accept)
+    steps: list[Step] = []
+    skipped: list[Step] = []
+    now = survey
+    for name, function in STEPS:
+        try:
+            found = function(now, target)
+        except HostError as error:
+            return Refusal(name, *str(error).split(": ", 1)) if ": " in str(error) else Refusal(name, str(error), "mend it")
+        if isinstance(found, Skip):
+            skipped.append(Step(name, found.why, ""))
+        elif found is not None:
+            steps.append(Step(name, found.why, found.what, found.reboots))
+            now = found.after
+    return Plan(target, tuple(steps), tuple(skipped), provisional(survey))
+
+
+def provisional(survey: Survey) -> str:
+    """Why what the survey says may not last, or nothing."""
+    if survey["packages"]["locks"]:
+        holder = survey["packages"]["locks"][0]
+        return f"{holder['command']} (process {holder['pid']}) holds {holder['file']}"
+    if survey["cloud_init"] == "running":
+        return "cloud-init is still running"
+    return ""

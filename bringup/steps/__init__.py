@@ -1,0 +1,34 @@
+"""What each step of a run has to change, as pure functions: (survey, target) -> Change | None.
+
+The plan walks through them in order to predict; the operations of the same names ask them again with the live survey, and act.
+So what is planned and what is done cannot come apart.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+from bringup.survey import Survey
+
+
+@dataclass(frozen=True)
+class Change:
+    """`why`: what is found that is not as it shall be. `what`: what will be done. `after`: what a survey would then say."""
+
+    why: str
+    what: str
+    after: Survey
+    reboots: bool = False
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A step that cannot be had on this host, with its reason; it is said in the report, and never an attempt that breaks things."""
+
+    why: str
+
+
+def edited(survey: Survey) -> Survey:
+    """A copy to write the outcome of a change into."""
+    return copy.deepcopy(survey)

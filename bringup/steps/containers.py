@@ -1,0 +1,154 @@
+"""Steps of Docker, the container toolkit, limits and images."""
+
+from __future__ import annotations
+
+from bringup import daemon_json as merging
+from bringup import versions
+from bringup.steps import Change, Skip, edited
+from bringup.steps.packages import PREDICTED, missing, with_installed
+from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
+from bringup.target import Docker, Target, Toolkit
+
+LIMITS_FILE = "/etc/security/limits.d/90-gpu-bringup.conf"
+SYSTEMD_FILE = "/etc/systemd/system.conf.d/90-gpu-bringup.conf"
+DOCKER_FILE = "/etc/systemd/system/docker.service.d/90-gpu-bringup.conf"
+
+
+def docker_engine(survey: Survey, docker: Docker) -> Change | None:
+    """Docker is there and its daemon answers; one that is there is adopted, never replaced."""
+    if isinstance(known(survey["docker"]["info"]), dict):
+        return None
+    after = edited(survey)
+    why = unreadable(survey["docker"]["info"])
+    service = unit(survey, "docker.service")
+    if service is None:
+        lacking = missing(survey, docker.packages)
+        after = with_installed(after, lacking)
+        what, why = f"install {', '.join(lacking or docker.packages)}", "Docker is not installed"
+    else:
+        what, why = "start docker.service", f"the Docker daemon does not answer: {why}"
+    after["docker"]["info"] = {}
+    return Change(why, what, after)
+
+
+def toolkit_packages(survey: Survey, toolkit: Toolkit) -> Change | None:
+    """All at one version, not below the security floor."""
+    found = {each: installed(survey, each) for each in toolkit.packages}
+    lacking = [name for name, version in found.items() if version is None]
+    old = [
+        name
+        for name, version in found.items()
+        if version not in (None, PREDICTED) and not versions.at_least(str(version), toolkit.floor)
+    ]
+    mixed = len(set(found.values())) > 1 and not lacking
+    if not lacking and not old and not mixed:
+        return None
+    after = with_installed(survey, list(toolkit.packages))
+    why = f"{', '.join(lacking)} not installed" if lacking else f"older than {toolkit.floor}" if old else "of several versions"
+    return Change(f"container toolkit: {why}", "install the container toolkit", after)
+
+
+def cdi_spec(survey: Survey, target: Target) -> Change | None:
+    """There is a CDI spec of the loaded driver that names every device."""
+    if target.docker.injection != "cdi" or target.driver is None:
+        return None
+    why = stale_cdi(survey)
+    if why is None:
+        return None
+    after = edited(survey)
+    loaded = loaded_version(survey) or PREDICTED
+    spec = {"path": "/etc/cdi/nvidia.yaml", "kind": "nvidia.com/gpu", "library_versions": [loaded], "devices": ["all"]}
+    after["cdi"] = [{**spec, "device_nodes": [*survey["driver"]["device_nodes"], "/dev/nvidia-uvm"]}]  # type: ignore[typeddict-item]
+    return Change(why, "write the CDI spec with nvidia-ctk", after)
+
+
+def stale_cdi(survey: Survey) -> str | None:
+    """What is wrong with the CDI specs of nvidia.com/gpu, or None."""
+    specs = [each for each in survey["cdi"] if each["kind"] == "nvidia.com/gpu"]
+    if not specs:
+        return "no CDI spec for nvidia.com/gpu"
+    loaded = loaded_version(survey)
+    for spec in specs:
+        other = [each for each in spec["library_versions"] if loaded not in (None, PREDICTED, each)]
+        if other and other[0] != PREDICTED:
+            return f"{spec['path']} is of driver {other[0]}, {loaded} is loaded"
+        if "/dev/nvidia-uvm" not in spec["device_nodes"]:
+            return f"{spec['path']} has no /dev/nvidia-uvm: CUDA would fail in containers"
+        unlisted = [each for each in survey["driver"]["device_nodes"] if each not in spec["device_nodes"] and each[11:].isdigit()]
+        if unlisted:
+            return f"{spec['path']} lacks {', '.join(unlisted)}"
+    return None
+
+
+def daemon_json(survey: Survey, target: Target) -> Change | None:
+    """The file has what is wanted, and the daemon that runs has read it. Raises HostError when the file cannot be merged."""
+    docker = target.docker
+    why = []
+    if merging.merged_text(known(survey["docker"]["daemon_json"]), docker.options) is not None:
+        why.append("lacks what is wanted")
+    info = known(survey["docker"]["info"]) or {}
+    lacking = merging.missing_from_daemon(info, docker.options) if info else []
+    written, started = survey["docker"]["daemon_json_written_s"], survey["docker"]["started_s"]
+    if lacking and not why:
+        why.append(f"the daemon runs without {', '.join(lacking)}")
+    elif written is not None and started is not None and written > started and not why:
+        why.append("was written after the daemon had started")
+    memlock = known(survey["docker"]["memlock"])
+    if target.memlock is not None and memlock not in (None, str(target.memlock)) and not why:
+        why.append(f"is read, but the daemon runs with a memlock of {memlock}")
+    if not why:
+        return None
+    after = edited(survey)
+    after["docker"]["daemon_json"] = merging.merged_text(known(survey["docker"]["daemon_json"]), docker.options) or known(
+        survey["docker"]["daemon_json"]
+    )
+    after["docker"]["memlock"] = None
+    after["docker"]["info"] = {}
+    after["docker"]["daemon_json_written_s"] = None
+    return Change(f"{merging.PATH} {'; '.join(why)}", "merge it, restart Docker, check that it took it up", after)
+
+
+def memlock(survey: Survey, target: Target) -> Change | Skip | None:
+    """Locked memory for users, systemd units and Docker; RDMA registration fails on the default 8 MiB."""
+    if target.memlock is None:
+        hard = survey["limits"]["pid1_memlock_hard"]
+        return Skip(f"PID 1 of this host may not raise hard limits (no CAP_SYS_RESOURCE): memlock stays at {hard}")
+    limits = survey["limits"]["limits_d"].get(LIMITS_FILE)
+    systemd = survey["limits"]["systemd_dropins"].get(SYSTEMD_FILE)
+    docker = survey["docker"]["dropins"].get(DOCKER_FILE)
+    wanted = memlock_files(target.memlock)
+    have = {LIMITS_FILE: limits, SYSTEMD_FILE: systemd, DOCKER_FILE: docker}
+    wrong = [path for path, text in wanted.items() if have[path] != text]
+    if not wrong:
+        return None
+    after = edited(survey)
+    after["limits"]["limits_d"][LIMITS_FILE] = wanted[LIMITS_FILE]
+    after["limits"]["systemd_dropins"][SYSTEMD_FILE] = wanted[SYSTEMD_FILE]
+    after["docker"]["dropins"][DOCKER_FILE] = wanted[DOCKER_FILE]
+    return Change(f"memlock is not {target.memlock} in {', '.join(wrong)}", "write the limits, restart Docker", after)
+
+
+def memlock_files(memlock: int | str) -> dict[str, str]:
+    """The three files, without comments (a survey leaves those out). limits.d counts in KiB, systemd in bytes."""
+    kib = memlock if isinstance(memlock, str) else str(memlock // 1024)
+    systemd = "infinity" if memlock == "unlimited" else str(memlock)
+    return {
+        LIMITS_FILE: "".join(f"{who} {kind} memlock {kib}\n" for who in ("*", "root") for kind in ("soft", "hard")),
+        SYSTEMD_FILE: f"[Manager]\nDefaultLimitMEMLOCK={systemd}\n",
+        DOCKER_FILE: f"[Service]\nLimitMEMLOCK={systemd}\n",
+    }
+
+
+def missing_images(survey: Survey, target: Target) -> list[str]:
+    have = known(survey["docker"]["images"]) or []
+    return [each for each in target.images if each not in have]
+
+
+def images(survey: Survey, target: Target) -> Change | None:
+    """Every image of the target is on the host."""
+    lacking = missing_images(survey, target)
+    if not lacking:
+        return None
+    after = edited(survey)
+    after["docker"]["images"] = [*(known(survey["docker"]["images"]) or []), *lacking]
+    return Change(f"{', '.join(lacking)} not on the host", "docker pull", after)

@@ -1,0 +1,140 @@
+"""Steps of kernel and driver."""
+
+from __future__ import annotations
+
+from bringup import versions
+from bringup.steps import Change, edited
+from bringup.steps.packages import PREDICTED, missing, off_version, repository, with_installed
+from bringup.survey import Survey, known, loaded_version, unit
+from bringup.target import Driver, Target
+
+PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
+MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
+
+
+def preferences(driver: Driver) -> str:
+    """apt's pin for the whole driver set: dependencies too must come at the wanted branch, though the repository has newer ones.
+
+    995 is above every other pin for these packages, NVIDIA's own (600) included, and below 1000: nothing is downgraded by it.
+    """
+    version = driver.wanted + ("-*" if "." in driver.wanted else ".*")
+    return f"Package: *nvidia* libcuda* libnvcuvid* libnvoptix* libxnvctrl*\nPin: version {version}\nPin-Priority: 995\n"
+
+
+def driver_repository(survey: Survey, driver: Driver) -> Change | None:
+    """The source of the driver, and the pin."""
+    if driver.repository is None:
+        return None
+    change = repository(survey, driver.repository)
+    pinned = survey["packages"]["preferences"].get(PREFERENCES_FILE) == preferences(driver)
+    if pinned:
+        return change
+    after = edited(change.after if change else survey)
+    after["packages"]["preferences"][PREFERENCES_FILE] = preferences(driver)
+    why = f"{PREFERENCES_FILE} does not pin {driver.wanted}"
+    return Change(f"{change.why} and {why}" if change else why, change.what if change else "pin the driver's packages", after)
+
+
+def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
+    """The module is built for the running kernel, or apt succeeds and nothing is there after it."""
+    if any(each["release"] == survey["kernel"] and each["headers"] for each in survey["kernels"]):
+        return None
+    if not missing(survey, driver.headers):  # installed, and yet no headers: other steps say so
+        return None
+    after = with_installed(survey, list(driver.headers))
+    return Change(f"no headers of the running kernel {survey['kernel']}", f"install {', '.join(driver.headers)}", after)
+
+
+def nouveau_out(survey: Survey, target: Target) -> Change | None:
+    """Kernel modules that would take the GPU before NVIDIA's are blocked, and the initramfs is made anew."""
+    free = [each for each in target.blocked_modules if each not in survey["driver"]["blocked_modules"]]
+    if not free:
+        return None
+    after = edited(survey)
+    after["driver"]["blocked_modules"] += free
+    return Change(f"{', '.join(free)} may take the GPU at the next boot", f"block {', '.join(free)} in {MODPROBE_FILE}", after)
+
+
+def driver_packages(survey: Survey, driver: Driver) -> Change | None:
+    lacking = missing(survey, driver.packages)
+    wrong = off_version(survey, driver.packages, driver.wanted)
+    if not lacking and not wrong:
+        return None
+    after = with_installed(survey, lacking + wrong)
+    after["driver"]["module_version"] = PREDICTED
+    why = [f"{', '.join(lacking)} not installed"] if lacking else []
+    why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
+    return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
+
+
+def nouveau_loaded(survey: Survey, target: Target) -> list[str]:
+    """Loaded modules that are to be out; `nova_core` is the in-tree Rust driver."""
+    return [each for each in target.blocked_modules if each in survey["modules"]]
+
+
+def driver_loaded(survey: Survey, target: Target) -> Change | None:
+    """Load the module where nothing stands in its way; where something does, the reboot step sees it."""
+    module = known(survey["driver"]["module_version"])
+    uvm = "nvidia_uvm" in survey["modules"]
+    if module is None or nouveau_loaded(survey, target) or (loaded_version(survey) not in (None, module) and module != PREDICTED):
+        return None
+    if loaded_version(survey) is not None and uvm:
+        return None
+    after = edited(survey)
+    after["driver"]["loaded_version"] = after["driver"]["loaded_version"] or module
+    after["modules"] = [*after["modules"], "nvidia", "nvidia_uvm"]
+    what = "nvidia_uvm is not loaded: CUDA would fail while nvidia-smi works" if loaded_version(survey) else "no driver is loaded"
+    return Change(what, "modprobe nvidia, nvidia-uvm", after)
+
+
+def reboot(survey: Survey, target: Target) -> Change | None:
+    """From effects: what the kernel runs is not what is installed."""
+    module = known(survey["driver"]["module_version"])
+    loaded = loaded_version(survey)
+    why = ""
+    if module is not None and nouveau_loaded(survey, target):
+        why = f"{', '.join(nouveau_loaded(survey, target))} holds the GPU"
+    elif module is not None and loaded is not None and module != loaded:
+        why = f"driver {loaded} is loaded, {module} is installed"
+    elif module is not None and loaded is None:
+        why = f"driver {module} is installed and could not be loaded"
+    if not why:
+        return None
+    after = edited(survey)
+    after["modules"] = [each for each in after["modules"] if each not in target.blocked_modules] + ["nvidia", "nvidia_uvm"]
+    after["driver"]["loaded_version"] = module
+    return Change(why, "reboot", after, reboots=True)
+
+
+def busy(survey: Survey) -> list[str]:
+    """What a reboot would end, in words; empty: idle."""
+    found = [f"container {each['name']}" for each in known(survey["docker"]["running"]) or []]
+    found += [f"GPU process {each}" for each in known(survey["driver"]["processes"]) or []]
+    for name in ("kubelet.service", "slurmd.service"):
+        service = unit(survey, name)
+        if service and service["active"] == "active":
+            found.append(name)
+    return found
+
+
+def driver_services(survey: Survey, driver: Driver) -> Change | None:
+    """Units that must run: without persistence, the first CUDA call on an 8-GPU host takes up to a minute."""
+    off = [each for each in driver.services if not (found := unit(survey, each)) or found["active"] != "active"]
+    if not off:
+        return None
+    after = edited(survey)
+    units = known(after["units"]) or {}
+    for each in off:
+        units[each] = {"load": "loaded", "active": "active", "enabled": "enabled", "fragment": "", "exec_start": ""}
+    after["units"] = units
+    return Change(f"{', '.join(off)} not running", f"enable and start {', '.join(off)}", after)
+
+
+def wrong_version(survey: Survey, driver: Driver) -> str | None:
+    """Why the loaded driver is not what is wanted, or None when it is."""
+    loaded = loaded_version(survey)
+    if loaded is None:
+        return "no driver is loaded"
+    if not versions.matches(loaded, driver.wanted):
+        return f"driver {loaded} is loaded, {driver.wanted} is wanted"
+    return None

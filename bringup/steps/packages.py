@@ -1,0 +1,78 @@
+"""Steps of the package manager: interrupted work, repositories, packages, holds."""
+
+from __future__ import annotations
+
+import base64
+
+from bringup import versions
+from bringup.openpgp import NotAKey, fingerprints
+from bringup.steps import Change, edited
+from bringup.survey import Package, Survey, installed, unreadable
+from bringup.target import Repository
+
+PREDICTED = "predicted"  # stands for a version that only the repository's index knows
+
+
+def package_manager(survey: Survey) -> Change | None:
+    """An interrupted dpkg is finished first: apt refuses everything until then."""
+    found = survey["packages"]["interrupted"]
+    if unreadable(found) is None and not found:
+        return None
+    after = edited(survey)
+    after["packages"]["interrupted"] = False
+    return Change("dpkg was interrupted", "dpkg --configure -a", after)
+
+
+def repository(survey: Survey, wanted: Repository) -> Change | None:
+    """The sources file has our text and the keyring holds the right key."""
+    why = []
+    if survey["packages"]["repositories"].get(wanted.sources_file) != wanted.sources_text:
+        why.append(f"{wanted.sources_file} is not as it shall be")
+    if not _has_key(survey, wanted):
+        why.append(f"{wanted.keyring} does not hold the key {wanted.fingerprint}")
+    if not why:
+        return None
+    after = edited(survey)
+    after["packages"]["repositories"][wanted.sources_file] = wanted.sources_text
+    after["packages"]["keyrings"][wanted.keyring] = PREDICTED
+    return Change(" and ".join(why), f"add the repository {wanted.url}", after)
+
+
+def _has_key(survey: Survey, wanted: Repository) -> bool:
+    found = survey["packages"]["keyrings"].get(wanted.keyring)
+    if found == PREDICTED:
+        return True
+    try:
+        return found is not None and fingerprints(base64.b64decode(found)) == (wanted.fingerprint,)
+    except (NotAKey, ValueError):
+        return False
+
+
+def missing(survey: Survey, packages: tuple[str, ...]) -> list[str]:
+    """Those that are not installed, or only half."""
+    return [each for each in packages if installed(survey, each) is None]
+
+
+def with_installed(survey: Survey, packages: list[str], version: str = PREDICTED) -> Survey:
+    after = edited(survey)
+    for each in packages:
+        after["packages"]["installed"][each] = Package(version=version, state="installed", held=False)
+    return after
+
+
+def off_version(survey: Survey, packages: tuple[str, ...], wanted: str) -> list[str]:
+    """Installed packages that are not of the wanted branch or version."""
+    found = [(each, installed(survey, each)) for each in packages]
+    return [name for name, version in found if version not in (None, PREDICTED) and not versions.matches(str(version), wanted)]
+
+
+def holds(survey: Survey, packages: tuple[str, ...]) -> Change | None:
+    """Those of the packages that are installed are held, so that no unattended upgrade splits the set."""
+    now = survey["packages"]["installed"]
+    unheld = [each for each in packages if each in now and now[each]["state"] == "installed" and not now[each]["held"]]
+    if not unheld:
+        return None
+    after = edited(survey)
+    for each in unheld:
+        after["packages"]["installed"][each]["held"] = True
+    return Change(f"{', '.join(unheld)} may be upgraded apart from the rest", "hold the packages", after)

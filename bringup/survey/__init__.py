@@ -1,0 +1,235 @@
+"""What a host is: the shape of a survey. `bringup.survey.parse` makes it from what `facts/survey.sh` prints.
+
+Encoding: key absent = not looked at; None = not there; {"unreadable": why} = could not be read; [] = looked, none.
+All values are JSON-able, so that a survey can be saved, shared, and become a test.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+
+SCHEMA = 1
+T = TypeVar("T")
+
+
+class Unreadable(TypedDict):
+    """Why something could not be read: no permission, a time limit, a failing program. Unknown, which never counts as absent."""
+
+    unreadable: str
+
+
+Read: TypeAlias = T | Unreadable | None
+
+
+class Os(TypedDict):
+    """From os-release, lower case: debian, 13."""
+
+    id: str
+    version_id: str
+    pretty_name: str
+    codename: str | None
+
+
+class PciDevice(TypedDict):
+    """An NVIDIA function on the PCI bus. Ids are 4 hex digits; the class is 6: `030200` 3D controller, `068000` NVSwitch."""
+
+    address: str
+    vendor: str
+    device: str
+    subsystem_vendor: str | None
+    subsystem_device: str | None
+    pci_class: str
+    numa_node: int | None
+    driver: str | None
+    bars: int
+    bars_unassigned: int
+
+
+class Kernel(TypedDict):
+    """A kernel with a folder in /lib/modules."""
+
+    release: str
+    headers: bool
+    nvidia_module: bool
+    image: bool
+
+
+class Driver(TypedDict):
+    """`loaded_*` is what the kernel runs, `module_*` what modprobe would load, `libraries` the versions of libcuda on disk."""
+
+    loaded_version: Read[str]
+    loaded_text: Read[str]
+    module_version: Read[str]
+    module_license: Read[str]
+    libraries: list[str]
+    device_nodes: list[str]
+    smi: Read[str]
+    processes: Read[list[str]]
+    blocked_modules: list[str]
+    runfile: bool
+
+
+class Package(TypedDict):
+    version: str
+    state: str  # dpkg's: installed, half-configured, config-files ...
+    held: bool
+
+
+class LockHolder(TypedDict):
+    file: str
+    pid: int
+    command: str
+
+
+class Packages(TypedDict):
+    """`installed` holds only the packages that a plan looks at (facts/survey.sh has the pattern)."""
+
+    manager: Literal["dpkg", "rpm"] | None
+    installed: dict[str, Package]
+    holds: Read[list[str]]
+    locks: list[LockHolder]
+    interrupted: Read[bool]
+    repositories: dict[str, str | Unreadable]  # path -> text, passwords masked
+    keyrings: dict[str, str]  # path -> base64 of its bytes
+    preferences: dict[str, str | Unreadable]
+
+
+class Container(TypedDict):
+    id: str
+    name: str
+    image: str
+
+
+class Docker(TypedDict):
+    """`info` is `docker info` as JSON; None where there is no docker, unreadable where its daemon does not answer."""
+
+    path: str | None
+    version: Read[str]
+    snap: bool
+    info: Read[dict[str, Any]]
+    running: Read[list[Container]]
+    images: Read[list[str]]  # each as repository:tag and, where it was pulled, as repository@digest
+    daemon_json: Read[str]
+    daemon_json_written_s: float | None
+    started_s: float | None
+    memlock: Read[str]
+    dropins: dict[str, str | Unreadable]
+
+
+class CdiSpec(TypedDict):
+    path: str
+    kind: str | None
+    library_versions: list[str]
+    device_nodes: list[str]
+    devices: list[str]
+
+
+class Limits(TypedDict):
+    """memlock in bytes as text, or `unlimited`; `may_raise`: PID 1 holds CAP_SYS_RESOURCE, so hard limits can be raised."""
+
+    pid1_memlock_hard: str | None
+    may_raise: bool | None
+    limits_d: dict[str, str | Unreadable]
+    systemd_memlock: Read[str]
+    systemd_dropins: dict[str, str | Unreadable]
+
+
+class Unit(TypedDict):
+    load: str
+    active: str
+    enabled: str
+    fragment: str
+    exec_start: str
+
+
+class Disk(TypedDict):
+    free_kib: int
+    free_inodes: int | None
+
+
+class Survey(TypedDict):
+    schema: int
+    root: bool
+    clock_s: float
+    clock_offset_s: float  # host minus control machine, at the time of parsing
+    arch: str
+    kernel: str
+    boot_id: Read[str]
+    os: Read[Os]
+    command_line: Read[str]
+    memory_mib: int | None
+    virtualization: Read[str]
+    container: Read[str]
+    dmi: dict[str, str | Unreadable]
+    pci: list[PciDevice]
+    modules: list[str]
+    kernels: list[Kernel]
+    driver: Driver
+    secure_boot: Read[bool]
+    packages: Packages
+    cloud_init: Read[str]
+    reboot_required: bool
+    docker: Docker
+    toolkit_version: Read[str]
+    toolkit_config: Read[str]
+    cdi: list[CdiSpec]
+    cgroup_controllers: Read[list[str]]  # None: not the unified hierarchy
+    limits: Limits
+    disks: dict[str, Disk]
+    units: Read[dict[str, Unit]]
+    provenance: Read[str]
+    proof: Read[str]
+    lock: str | None
+    proxies: list[str]
+
+
+def unreadable(value: object) -> str | None:
+    """Why this value could not be read, or None when it could."""
+    if isinstance(value, dict) and set(value) == {"unreadable"}:
+        return str(value["unreadable"])
+    return None
+
+
+def known(value: Read[T]) -> T | None:
+    """The value where it is there and was read. None says nothing about which of the other two it is: ask `unreadable`."""
+    return None if unreadable(value) is not None else value  # type: ignore[return-value]
+
+
+def gpus(survey: Survey) -> list[PciDevice]:
+    """NVIDIA display functions: VGA (0300xx) and 3D (0302xx) controllers."""
+    return [each for each in survey["pci"] if each["pci_class"].startswith(("0300", "0302"))]
+
+
+def nvswitches(survey: Survey) -> list[PciDevice]:
+    """NVSwitch functions: bridges of class 0680xx by NVIDIA."""
+    return [each for each in survey["pci"] if each["pci_class"].startswith("0680")]
+
+
+def loaded_version(survey: Survey) -> str | None:
+    """Version of the loaded kernel module; None when none is loaded (or it could not be read)."""
+    return known(survey["driver"]["loaded_version"])
+
+
+def module_kind(survey: Survey) -> Literal["open", "proprietary"] | None:
+    """Kind of the loaded module, from the driver's own version text (seen on an H200: "Open Kernel Module")."""
+    text = known(survey["driver"]["loaded_text"])
+    if text is None:
+        return None
+    return "open" if "Open Kernel Module" in text else "proprietary"
+
+
+def is_simulated(survey: Survey) -> bool:
+    """The driver says of itself that it is a stand-in."""
+    return "stand-in" in (known(survey["driver"]["loaded_text"]) or "")
+
+
+def installed(survey: Survey, package: str) -> str | None:
+    """Version of a fully installed package; None also when it is half installed."""
+    found = survey["packages"]["installed"].get(package)
+    return found["version"] if found and found["state"] == "installed" else None
+
+
+def unit(survey: Survey, name: str) -> Unit | None:
+    """A systemd unit that is there, or None."""
+    found = (known(survey["units"]) or {}).get(name)
+    return found if found and found["load"] not in ("not-found", "") else None

@@ -1,0 +1,396 @@
+"""What `facts/survey.sh` printed -> Survey. Raises SurveyError on anything that is not a whole survey; guesses nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from bringup.survey import (
+    SCHEMA,
+    CdiSpec,
+    Container,
+    Disk,
+    Docker,
+    Driver,
+    Kernel,
+    Limits,
+    LockHolder,
+    Os,
+    Package,
+    Packages,
+    PciDevice,
+    Read,
+    Survey,
+    Unit,
+    Unreadable,
+)
+
+T = TypeVar("T")
+BEGIN = f"@@gpu-bringup-survey {SCHEMA}"
+TICKS_PER_SECOND = 100  # USER_HZ of every Linux port that has NVIDIA GPUs: units of /proc/PID/stat
+CAP_SYS_RESOURCE = 24  # linux/capability.h
+
+
+class SurveyError(ValueError):
+    """The output is not a whole survey: one sentence that says where it stops making sense."""
+
+
+class Section(NamedTuple):
+    """One section: its status and its lines."""
+
+    status: Literal["ok", "absent", "failed", "timeout"]
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+class Sections(dict[str, Section]):
+    """All sections by name; a missing one is an error."""
+
+    def __missing__(self, name: str) -> Section:
+        raise SurveyError(f"the survey has no section {name}: it was cut off, or made by another version")
+
+    def read(self, name: str, use: Callable[[Section], T | Unreadable | None]) -> Read[T]:
+        """`use(section)` where it is ok; None where absent; else why it could not be read."""
+        section = self[name]
+        if section.status == "absent":
+            return None
+        if section.status == "timeout":
+            return Unreadable(unreadable="no answer within the time limit")
+        if section.status == "failed":
+            return Unreadable(unreadable=" ".join(section.text.split()) or "failed")
+        return use(section)
+
+    def text(self, name: str) -> Read[str]:
+        return self.read(name, lambda section: section.text)
+
+    def lines(self, name: str) -> list[str]:
+        """Lines of a section that is always there."""
+        section = self[name]
+        if section.status != "ok":
+            raise SurveyError(f"section {name} is {section.status}: {section.text}")
+        return section.lines
+
+    def files(self, name: str) -> dict[str, str | Unreadable]:
+        """The files of a section made of several: path -> text."""
+        found: dict[str, str | Unreadable] = {}
+        path = ""
+        for line in self.lines(name):
+            if line.startswith("==> "):
+                path = line[4:]
+                found[path] = ""
+            elif line.startswith("==! "):
+                found[path] = Unreadable(unreadable=line[4:])
+            else:
+                found[path] = f"{found[path]}{line}\n"
+        return found
+
+
+def split_sections(output: Iterable[str]) -> Sections:
+    """Raises SurveyError when the begin or the end is missing, or a line between them belongs to no section."""
+    sections = Sections()
+    current: list[str] | None = None
+    begun = False
+    for line in (each.rstrip("\r") for each in output):
+        if not begun:
+            begun = line == BEGIN
+            if line.startswith("@@gpu-bringup-survey ") and not begun:
+                raise SurveyError(f"{line[2:]} was made by another version of gpu-bringup: this one reads schema {SCHEMA}")
+        elif line == "@@end":
+            return sections
+        elif line.startswith("@@"):
+            name, _, status = line[2:].partition(" ")
+            if status not in ("ok", "absent", "failed", "timeout"):
+                raise SurveyError(f"section {name} has the unknown status {status!r}")
+            current = []
+            sections[name] = Section(status, current)  # type: ignore[arg-type]
+        elif line.startswith("|") and current is not None:
+            current.append(line[1:])
+        else:
+            raise SurveyError(f"a line belongs to no section: {line[:80]!r}")
+    raise SurveyError("the survey was cut off: its end is missing" if begun else "this is no survey: its beginning is missing")
+
+
+def parse_survey(output: Iterable[str], now_s: float) -> Survey:
+    """`now_s`: the control machine's clock, epoch seconds. Raises SurveyError."""
+    got = split_sections(output)
+    try:
+        return _parse(got, now_s)
+    except (ValueError, IndexError, KeyError) as error:
+        if isinstance(error, SurveyError):
+            raise
+        raise SurveyError(f"the survey holds a value that cannot be right: {type(error).__name__}: {error}") from error
+
+
+def _parse(got: Sections, now_s: float) -> Survey:
+    clock_s = float(got.lines("clock")[0].rstrip("N").rstrip(".%"))  # busybox has no %N
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", got["meminfo"].text, re.M)
+    return Survey(
+        schema=SCHEMA,
+        root=got.lines("root")[0] == "0",
+        clock_s=clock_s,
+        clock_offset_s=round(clock_s - now_s, 1),
+        arch=got.lines("arch")[0],
+        kernel=got.lines("kernel")[0],
+        boot_id=got.text("boot_id"),
+        os=got.read("os_release", _os),
+        command_line=got.text("command_line"),
+        memory_mib=int(memory.group(1)) // 1024 if memory else None,
+        virtualization=_virtualization(got),
+        container=got.read("container_env", lambda section: section.text.strip() or None),
+        dmi={path.rsplit("/", 1)[1]: text.strip() if isinstance(text, str) else text for path, text in got.files("dmi").items()},
+        pci=[_pci(line) for line in got.lines("pci")],
+        modules=got.lines("modules"),
+        kernels=[_kernel(line) for line in got.lines("kernels")],
+        driver=_driver(got),
+        secure_boot=_secure_boot(got),
+        packages=_packages(got),
+        cloud_init=_cloud_init(got),
+        reboot_required=bool(got.files("reboot_required")),
+        docker=_docker(got, clock_s),
+        toolkit_version=got.read("toolkit", _toolkit_version),
+        toolkit_config=got.text("toolkit_config"),
+        cdi=_cdi(got.lines("cdi")),
+        cgroup_controllers=got.read("cgroup_controllers", lambda section: section.text.split()),
+        limits=_limits(got),
+        disks=_disks(got),
+        units=got.read("units", _units),
+        provenance=got.text("provenance"),
+        proof=got.text("proof"),
+        lock="".join(str(text) for text in got.files("lock").values()).strip() or None,
+        proxies=got.lines("proxy"),
+    )
+
+
+def _os(section: Section) -> Os:
+    values: dict[str, str] = dict(re.findall(r"^([A-Z_]+)=[\"']?(.*?)[\"']?$", section.text, re.M))
+    return Os(
+        id=values.get("ID", "").lower(),
+        version_id=values.get("VERSION_ID", ""),
+        pretty_name=values.get("PRETTY_NAME") or values.get("ID", ""),
+        codename=values.get("VERSION_CODENAME"),
+    )
+
+
+def _virtualization(got: Sections) -> Read[str]:
+    section = got["virtualization"]
+    if section.status == "failed" and section.lines[:2] == ["exit 1", "none"]:  # systemd-detect-virt on bare metal
+        return "none"
+    return got.read("virtualization", lambda section: section.text.strip())
+
+
+def _hex(text: str) -> str | None:
+    return None if text == "-" else text.removeprefix("0x")
+
+
+def _pci(line: str) -> PciDevice:
+    address, vendor, device, sub_vendor, sub_device, class_, numa, driver, bars, unassigned = line.split()
+    return PciDevice(
+        address=address,
+        vendor=vendor.removeprefix("0x"),
+        device=device.removeprefix("0x"),
+        subsystem_vendor=_hex(sub_vendor),
+        subsystem_device=_hex(sub_device),
+        pci_class=class_.removeprefix("0x"),
+        numa_node=None if numa == "-" else int(numa),
+        driver=None if driver == "-" else driver,
+        bars=int(bars),
+        bars_unassigned=int(unassigned),
+    )
+
+
+def _kernel(line: str) -> Kernel:
+    release, *flags = line.split()
+    yes = {flag.split("=")[0]: flag.endswith("=yes") for flag in flags}
+    return Kernel(release=release, headers=yes["headers"], nvidia_module=yes["nvidia"], image=yes["image"])
+
+
+def _driver(got: Sections) -> Driver:
+    text = got.text("driver_loaded")
+    version = got.read("driver_loaded_version", lambda section: section.text.strip())
+    if version is None and isinstance(text, str):  # /sys/module/nvidia/version is missing on some; both say the same
+        found = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", text)
+        version = found.group(1) if found else Unreadable(unreadable=f"no version in {text[:80]!r}")
+    blocked = set()
+    for line in got.lines("modprobe"):
+        found = re.match(r"\S+: \s*(?:blacklist\s+(\S+)|install\s+(\S+)\s+/bin/(?:false|true))", line)
+        if found:
+            blocked.add(found.group(1) or found.group(2))
+    libraries = {
+        found.group(1) for line in got.lines("driver_libraries") if (found := re.search(r"\.so\.(\d{3}\.[\d.]+)$", line))
+    }
+    return Driver(
+        loaded_version=version,
+        loaded_text=text,
+        module_version=_tool(got, "module_version"),
+        module_license=_tool(got, "module_license"),
+        libraries=sorted(libraries),
+        device_nodes=got.lines("device_nodes"),
+        smi=got.text("smi"),
+        processes=got.read("gpu_processes", lambda section: [line for line in section.lines if line.strip()]),
+        blocked_modules=sorted(blocked),
+        runfile=got["runfile"].status == "ok",
+    )
+
+
+def _tool(got: Sections, name: str) -> Read[str]:
+    """What modinfo said; its exit 1 means that there is no such module."""
+    section = got[name]
+    if section.status == "failed" and section.lines[:1] == ["exit 1"] and "not found" in section.text:
+        return None
+    return got.read(name, lambda section: section.text.strip() or None)
+
+
+def _secure_boot(got: Sections) -> Read[bool]:
+    efi = got["efi_secure_boot"].text.strip()
+    if efi == "no EFI":
+        return False
+    if efi:  # the variable: four bytes of attributes, then the value
+        return efi.split()[-1] == "1"
+    return got.read("secure_boot", lambda section: "SecureBoot enabled" in section.text)
+
+
+def _packages(got: Sections) -> Packages:
+    manager: Literal["dpkg", "rpm"] | None = "dpkg" if "dpkg_audit" in got else "rpm" if "packages" in got else None
+    held = got.read("holds", lambda section: section.lines) if "holds" in got else None
+    installed: dict[str, Package] = {}
+    for line in got.lines("packages") if "packages" in got else []:
+        name, version, want, state = (line.split() + [""] * 4)[:4] if len(line.split()) >= 4 else (*line.split()[:1], "", "", "")
+        if version:
+            installed[name] = Package(version=version, state=state, held=want == "hold")
+    interrupted: Read[bool] = None
+    if manager == "dpkg":
+        audit = got.read("dpkg_audit", lambda section: bool(section.text.strip()))
+        interrupted = True if got.lines("dpkg_updates") else audit
+    return Packages(
+        manager=manager,
+        installed=installed,
+        holds=held,
+        locks=[_lock(line) for line in got.lines("locks") if line],
+        interrupted=interrupted,
+        repositories=got.files("repositories"),
+        keyrings=dict(line.split(" ", 1) for line in got.lines("keyrings")),
+        preferences=got.files("apt_preferences"),
+    )
+
+
+def _lock(line: str) -> LockHolder:
+    file, pid, command = line.split(" ", 2)
+    return LockHolder(file=file, pid=int(pid), command=command)
+
+
+def _cloud_init(got: Sections) -> Read[str]:
+    section = got["cloud_init"]
+    found = re.search(r"^status: *(.+)$", section.text, re.M)  # exits 2 on warnings that are no failure
+    return found.group(1) if found else got.text("cloud_init")
+
+
+def _docker(got: Sections, clock_s: float) -> Docker:
+    def info(section: Section) -> dict[str, Any] | Unreadable:
+        json_line = next((line for line in section.lines if line.startswith("{")), "")
+        try:
+            value = json.loads(json_line)
+        except ValueError:
+            return Unreadable(unreadable=section.text[:200] or "docker info printed nothing")
+        if value.get("ServerErrors"):
+            return Unreadable(unreadable="; ".join(value["ServerErrors"]))
+        return dict(value)
+
+    started = None
+    stat = got["docker_stat"]
+    if stat.status == "ok" and stat.lines and got["uptime"].status == "ok":
+        ticks = int(stat.lines[0].rsplit(")", 1)[1].split()[19])  # field 22, counted after the name in parentheses
+        uptime = float(got.lines("uptime")[0].split()[0])
+        started = round(clock_s - uptime + ticks / TICKS_PER_SECOND, 2)
+    written = got["daemon_json_written"]
+    version = got.read("engine", lambda section: section.text.strip())
+    path = got.lines("docker_path")[0] if got.lines("docker_path") else ""
+    return Docker(
+        path=path or None,
+        version=found.group(1) if isinstance(version, str) and (found := re.search(r"version ([\d.]+)", version)) else version,
+        snap=got["docker_snap"].status == "ok",
+        info=got.read("docker_info", info),
+        running=got.read("docker_running", lambda section: [_container(line) for line in section.lines if line.strip()]),
+        images=got.read("docker_images", lambda section: [each for each in section.text.split() if "<none>" not in each]),
+        daemon_json=got.text("daemon_json"),
+        daemon_json_written_s=float(written.lines[0]) if written.status == "ok" else None,
+        started_s=started,
+        memlock=got.read("docker_limits", lambda section: _limit(section.lines, "Max locked memory", hard=False)),
+        dropins=got.files("docker_dropins"),
+    )
+
+
+def _container(line: str) -> Container:
+    id_, name, image = [*line.split(" ", 2), "", ""][:3]
+    return Container(id=id_, name=name, image=image)
+
+
+def _toolkit_version(section: Section) -> str | None:
+    found = re.search(r"version ([\d.]+)", section.text)
+    return found.group(1) if found else None
+
+
+def _cdi(lines: list[str]) -> list[CdiSpec]:
+    specs: dict[str, CdiSpec] = {}
+    for line in lines:
+        path, what, *value = line.split()
+        spec = specs.setdefault(path, CdiSpec(path=path, kind=None, library_versions=[], device_nodes=[], devices=[]))
+        if what == "kind":
+            spec["kind"] = value[0]
+        elif what == "library":
+            spec["library_versions"].append(value[0].removeprefix("libcuda.so."))
+        elif what == "node":
+            spec["device_nodes"].append(value[0])
+        elif what == "device":
+            spec["devices"].append(value[0])
+    for spec in specs.values():  # libcuda.so.1 is a link, no version
+        spec["library_versions"] = [each for each in spec["library_versions"] if "." in each]
+    return list(specs.values())
+
+
+def _limit(lines: Iterable[str], name: str, *, hard: bool) -> str | None:
+    for line in lines:
+        if line.startswith(name):
+            return line[len(name) :].split()[1 if hard else 0]
+    return None
+
+
+def _limits(got: Sections) -> Limits:
+    bounding = re.search(r"CapBnd:\s*([0-9a-f]+)", got["pid1_capabilities"].text)
+    return Limits(
+        pid1_memlock_hard=_limit(got.lines("pid1_limits"), "Max locked memory", hard=True),
+        may_raise=bool(int(bounding.group(1), 16) >> CAP_SYS_RESOURCE & 1) if bounding else None,
+        limits_d=got.files("limits"),
+        systemd_memlock=got.read("system_memlock", lambda section: section.text.strip().partition("=")[2]),
+        systemd_dropins=got.files("systemd_dropins"),
+    )
+
+
+def _disks(got: Sections) -> dict[str, Disk]:
+    """By mount point; several of the folders asked for may lie on one."""
+    found: dict[str, Disk] = {}
+    for name, key in (("disks", "free_kib"), ("inodes", "free_inodes")):
+        for line in got[name].lines if got[name].status == "ok" else []:
+            fields = line.split()
+            disk = found.setdefault(fields[-1], Disk(free_kib=0, free_inodes=None))
+            disk[key] = int(fields[-3]) if fields[-3].isdigit() else None  # type: ignore[literal-required]
+    return found
+
+
+def _units(section: Section) -> dict[str, Unit]:
+    found: dict[str, Unit] = {}
+    for block in section.text.split("\n\n"):
+        values = dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
+        if values.get("Id"):
+            found[values["Id"]] = Unit(
+                load=values.get("LoadState", ""),
+                active=values.get("ActiveState", ""),
+                enabled=values.get("UnitFileState", ""),
+                fragment=values.get("FragmentPath", ""),
+                exec_start=values.get("ExecStart", ""),
+            )
+    return found

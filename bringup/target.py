@@ -1,0 +1,86 @@
+"""What a host shall be, from its hardware, distribution, settings and the catalog. Operations get this and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bringup.settings import Reboot, Verify
+
+Injected = Literal["cdi", "runtime"]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A signed apt repository. NVIDIA's are flat (`deb URL /`): suite `/` and no component."""
+
+    name: str  # nvidia-driver
+    url: str
+    key_url: str
+    fingerprint: str  # of the signing key, 40 hex digits
+    keyring: str  # where the key lies on the host: the path that the vendor's own instructions use, so that both agree
+    suite: str = "/"
+    component: str | None = None
+
+    @property
+    def sources_file(self) -> str:
+        return f"/etc/apt/sources.list.d/gpu-bringup-{self.name}.sources"
+
+    @property
+    def sources_text(self) -> str:
+        """In deb822, which apt reads since 1.1."""
+        components = f"Components: {self.component}\n" if self.component else ""
+        return (
+            f"# written by gpu-bringup\nTypes: deb\nURIs: {self.url}\nSuites: {self.suite}\n"
+            f"{components}Signed-By: {self.keyring}\n"
+        )
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The driver: `wanted` is a branch (`580`) or an exact version (`580.159.04`)."""
+
+    source: Literal["nvidia", "distro", "preinstalled"]
+    wanted: str
+    kind: Literal["open", "proprietary"]
+    packages: tuple[str, ...]
+    headers: tuple[str, ...]  # packages that bring the running kernel's headers
+    repository: Repository | None
+    services: tuple[str, ...]  # units that must run: nvidia-persistenced.service
+    hold: bool
+
+
+@dataclass(frozen=True)
+class Docker:
+    packages: tuple[str, ...]  # installed where there is no Docker yet
+    repository: Repository | None  # docker-ce's, where the packages come from there
+    options: Mapping[str, Any]  # keys of daemon.json that must hold these values; the user's other keys stay
+    injection: Injected
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    packages: tuple[str, ...]
+    floor: str  # oldest version without a known hole
+    repository: Repository
+    hold: bool
+
+
+@dataclass(frozen=True)
+class Target:
+    """One host's target."""
+
+    driver: Driver | None  # None: a host without GPU, where that is fine
+    blocked_modules: tuple[str, ...]
+    docker: Docker
+    toolkit: Toolkit | None
+    memlock: int | Literal["unlimited"] | None  # None: what the host has is all that can be had
+    images: tuple[str, ...]
+    reboot: Reboot
+    reboot_timeout_s: int
+    lock_timeout_s: int
+    accepted: frozenset[str]  # the refusals that the user overrides
+    verify: Verify
+    expected_gpus: int
+    settings: Mapping[str, Any]  # those that differ from the default, for the provenance

@@ -1,0 +1,143 @@
+"""What was measured -> checks, and the two words of a host's outcome. Unknown is never a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from bringup.report import Check, Function, Hardware
+from bringup.steps import containers
+from bringup.steps import driver as driver_steps
+from bringup.survey import Survey, known, loaded_version, module_kind, unreadable
+from bringup.target import Target
+
+if TYPE_CHECKING:
+    from bringup.smi import SmiReport
+    from bringup.startup import Sample
+
+SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def functional_checks(
+    survey: Survey,
+    target: Target,
+    seen: SmiReport | None,
+    seen_problem: str | None,
+    sample: Sample | None,
+    start_problem: str | None,
+) -> list[Check]:
+    """The checks of the quick proof, in the order in which a failure explains the later ones."""
+    checks = [_driver(survey, target), _cdi(survey, target), _runtime(survey, target), _images(survey, target)]
+    checks.append(_gpus(target, seen, seen_problem))
+    checks.append(_kernel(sample, start_problem))
+    checks += _limits(survey, target, sample)
+    return [each for each in checks if each]
+
+
+def function(checks: Iterable[Check]) -> Function:
+    """Proven when every check passed; one that was skipped makes it not proven."""
+    return "proven" if all(each.status in ("pass", "warn") for each in checks) else "not proven"
+
+
+def problems(checks: Iterable[Check]) -> list[str]:
+    """One sentence for each check that stands in the way."""
+    return [f"{each.name}: {each.detail}" for each in checks if each.status in ("fail", "skipped")]
+
+
+def _driver(survey: Survey, target: Target) -> Check:
+    if target.driver is None:
+        return Check("driver", "skipped", "no driver is wanted on this host")
+    pending = driver_steps.reboot(survey, target)
+    if pending is not None:
+        return Check("driver", "fail", f"reboot-pending: {pending.why}")
+    problem = driver_steps.wrong_version(survey, target.driver)
+    if problem:
+        return Check("driver", "fail", problem)
+    return Check("driver", "pass", f"{loaded_version(survey)} ({module_kind(survey)} module) is loaded and wanted")
+
+
+def _cdi(survey: Survey, target: Target) -> Check:
+    if target.docker.injection != "cdi":
+        return Check("cdi-spec", "pass", "not needed: GPUs are injected by the nvidia runtime")
+    problem = containers.stale_cdi(survey)
+    return (
+        Check("cdi-spec", "fail", problem) if problem else Check("cdi-spec", "pass", "of the loaded driver, with all its devices")
+    )
+
+
+def _runtime(survey: Survey, target: Target) -> Check:
+    info = survey["docker"]["info"]
+    why = unreadable(info)
+    if why is not None:
+        return Check("docker", "fail", f"the daemon does not answer: {why}")
+    change = containers.daemon_json(survey, target)
+    if info is None:
+        return Check("docker", "fail", "Docker is not installed")
+    if change is not None:
+        return Check("docker", "fail", change.why)
+    return Check("docker", "pass", f"{survey['docker']['version']} runs with what is wanted")
+
+
+def _images(survey: Survey, target: Target) -> Check:
+    lacking = containers.missing_images(survey, target)
+    if lacking or not target.images:
+        return Check("image", "fail", f"{', '.join(lacking) or 'no image'} not on the host")
+    return Check("image", "pass", f"{', '.join(target.images)} on the host")
+
+
+def _gpus(target: Target, seen: SmiReport | None, problem: str | None) -> Check:
+    name = "gpus-in-container"
+    if seen is None:
+        return Check(name, "fail", problem or "nvidia-smi in the container was not tried")
+    found = seen["gpus"]
+    if len(found) != target.expected_gpus:
+        return Check(name, "fail", f"{len(found)} seen in the container, {target.expected_gpus} expected")
+    names = {each["name"] or "?" for each in found}
+    return Check(name, "pass", f"{len(found)} × {', '.join(sorted(names))}, driver {seen['driver_version']}")
+
+
+def _kernel(sample: Sample | None, problem: str | None) -> Check:
+    name = "cuda-kernel"
+    if sample is None:
+        return Check(name, "fail", problem or "no container was started")
+    if sample["failed"]:
+        return Check(name, "fail", sample["failed"])
+    return Check(
+        name,
+        "pass",
+        f"a right result from a kernel on {len(sample['probe'].get('gpus', []))} GPUs, by {sample['probe'].get('torch')}",
+    )
+
+
+def _limits(survey: Survey, target: Target, sample: Sample | None) -> list[Check]:
+    probe = sample["probe"] if sample else {}
+    if "memlock" not in probe:
+        return [Check("memlock-in-container", "skipped", "the probe did not get that far")]
+    found = probe["memlock"]
+    if target.memlock is None:
+        reason = f"{found}: all that this host may give (PID 1 may not raise hard limits)"
+        checks = [Check("memlock-in-container", "warn" if found != "unlimited" else "pass", reason)]
+    elif found == str(target.memlock):
+        checks = [Check("memlock-in-container", "pass", found)]
+    else:
+        checks = [Check("memlock-in-container", "fail", f"{found} in the container, {target.memlock} is wanted")]
+    wanted = target.docker.options.get("default-shm-size")
+    bytes_ = _bytes(str(wanted)) if wanted else None
+    if bytes_ is not None and probe.get("shm_bytes") != bytes_:
+        checks.append(Check("shm-in-container", "fail", f"{probe.get('shm_bytes')} bytes in the container, {wanted} is wanted"))
+    elif bytes_ is not None:
+        checks.append(Check("shm-in-container", "pass", str(wanted)))
+    return checks
+
+
+def _bytes(size: str) -> int:
+    unit = size[-1].lower()
+    return int(size[:-1]) * SIZES[unit] if unit in SIZES else int(size)
+
+
+def hardware(survey: Survey) -> Hardware:
+    """`simulated` when the driver says of itself that it is a stand-in; `unknown` when no driver answers."""
+    text = known(survey["driver"]["loaded_text"])
+    if text is None:
+        return "unknown"
+    return "simulated" if "stand-in" in text else "real"

@@ -1,0 +1,10 @@
+"""Read by pyinfra from the working directory. sudo is host data (`_sudo`), never set here."""
+
+from pyinfra import config
+
+from deploys.selection import refuse_an_empty_selection
+
+config.REQUIRE_PYINFRA_VERSION = "~=3.10"
+config.CONNECT_TIMEOUT = 15  # seconds
+
+refuse_an_empty_selection()

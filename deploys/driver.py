@@ -1,0 +1,18 @@
+"""The driver: its repository, its packages, the reboot where one is needed, its services."""
+
+from bringup.target import Target
+from deploys.frame import stage
+from operations import driver
+from operations.reboot import reboot
+
+
+def install(target: Target) -> None:
+    driver.driver_repository(name="driver-repository", target=target)
+    driver.driver_packages(name="driver-packages", target=target)
+    driver.driver_loaded(name="driver-loaded", target=target)
+    reboot(name="reboot", target=target)
+    driver.wanted_driver_runs(name="driver-runs", target=target)
+    driver.driver_services(name="driver-services", target=target)
+
+
+stage(install)

@@ -1,0 +1,130 @@
+"""The end of a run, on every way out: each host's result is completed and written, and the summary printed."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from pyinfra import logger
+from pyinfra.api import BaseStateCallback, Host, State
+from typing_extensions import override
+
+from bringup.report.text import summary_lines
+from operations import lock
+from operations.record import RUN
+from operations.revision import revision
+
+
+class _Watch(BaseStateCallback):
+    """Built-in operations fail too, and --no-wait forgets that they did."""
+
+    @override
+    @staticmethod
+    def operation_host_error(state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0) -> None:
+        if state.get_op_data_for_host(host, op_hash).global_arguments["_ignore_errors"]:
+            return
+        state.failed_hosts.add(host)
+        result = RUN.of(host.name)
+        result.ended = "failed"
+        step = step_name(state, op_hash)
+        if not result.problems:
+            result.problems.append(f"{step} failed: {last_words(state, host, op_hash)}")
+        elif step not in ("proof",):
+            result.problems[0] = f"{step}: {result.problems[0]}"
+        lock.release(host)
+
+    @override
+    @staticmethod
+    def operation_host_success(state: State, host: Host, op_hash: str, retry_count: int = 0) -> None:
+        if op_hash == state.get_op_order()[-1]:
+            lock.release(host)
+
+
+def step_name(state: State, op_hash: str) -> str:
+    """`daemon-json` of the operation's label `deploys/container_runtime.py | daemon-json`."""
+    return ", ".join(sorted(state.get_op_meta(op_hash).names)).rsplit(" | ", 1)[-1]
+
+
+def last_words(state: State, host: Host, op_hash: str) -> str:
+    """What the failed command said last, on standard error where it said something there."""
+    meta = state.get_op_data_for_host(host, op_hash).operation_meta
+    if not meta.is_complete():
+        return "it gave no reason"
+    lines = [each.strip() for each in (meta.stderr_lines or meta.stdout_lines) if each.strip()]
+    errors = [each for each in lines if re.match(r"(E: |error|fatal)", each, re.I)]
+    return (errors or lines or ["it gave no reason"])[-1][:400]
+
+
+def watch(current: State, reports: str) -> None:
+    """Once a run, though a stage file runs once per host."""
+    if any(isinstance(each, _Watch) for each in current.callback_handlers):
+        return
+    RUN.reports = Path(reports)
+    current.add_callback_handler(_Watch())
+    atexit.register(the_end, current)
+
+
+def the_end(done: State) -> None:
+    """After everything that pyinfra prints: its results, "No hosts remaining!", an exception, Ctrl-C."""
+    exit_code = 0
+    try:
+        for each in done.inventory:
+            if done.is_host_in_limit(each):
+                complete(done, each)
+        where = write() if done.is_executing or not RUN.all_ok() else None
+        for line in summary_lines(RUN.results.values(), executed=done.is_executing, where=str(where) if where else None):
+            logger.info(line)
+        if not RUN.all_ok() and not done.failed_hosts:  # Ctrl-C: pyinfra exits 0
+            exit_code = 1
+    except Exception as error:  # it would be swallowed, and the run exit 0
+        logger.error(f"gpu-bringup: the results could not be written: {type(error).__name__}: {error}")
+        exit_code = 1
+    if exit_code:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)  # the one way left to set the exit code
+
+
+def complete(done: State, each: Host) -> None:
+    """What can only be known at the end: how it ended, and what was changed."""
+    result = RUN.of(each.name)
+    result.revision = revision()
+    own = done.ops[each]
+    ran = [(op_hash, data.operation_meta) for op_hash, data in own.items() if data.operation_meta.is_complete()]
+    result.changed = [step_name(done, op_hash) for op_hash, meta in ran if meta.did_change()]
+    if each not in done.activated_hosts:
+        result.ended = "unreachable"
+        result.problems = result.problems or ["the host could not be reached: is it up, and is its address, user and key right?"]
+    elif result.ended == "stopped" and not done.is_executing:
+        result.ended = "planned"
+    elif result.ended == "stopped":
+        finished = all(data.operation_meta.is_complete() for data in own.values())
+        result.ended = "done" if finished and not result.problems else "failed" if result.problems else "stopped"
+        if result.ended == "stopped":
+            result.problems.append("the run was ended before this host was finished: run it again")
+    asked = any(step_name(done, op_hash) == "proof" for op_hash in own)
+    if result.function == "not asked" and done.is_executing and (asked or result.ended != "done"):
+        result.function = "not proven"
+
+
+def file_name(host: str) -> str:
+    """Safe for a file: host names may be `@docker/x` or a URL."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", host).strip("_.") or "host"
+
+
+def write() -> Path:
+    """One JSON file per host, and its transcript; `reports/latest` links to the newest run."""
+    folder = RUN.reports / RUN.started
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in RUN.results.values():
+        path = folder / f"{file_name(result.host)}.json"
+        path.write_text(json.dumps(result.as_json(), indent=2) + "\n")
+    link = RUN.reports / "latest.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(RUN.started)
+    link.replace(RUN.reports / "latest")
+    return folder

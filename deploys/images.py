@@ -1,0 +1,14 @@
+"""Container images, and the host's record of all that was done to it."""
+
+from bringup.target import Target
+from deploys.frame import stage
+from operations import image
+from operations.provenance import provenance
+
+
+def images(target: Target) -> None:
+    image.images(name="images", target=target)
+    provenance(name="provenance", target=target)
+
+
+stage(images)

@@ -1,0 +1,251 @@
+# The survey of one host: prints what the host is, in sections, and changes nothing. POSIX sh: runs under dash and busybox.
+#
+#   @@gpu-bringup-survey 1       begins; what a noisy login shell printed before it is ignored
+#   @@NAME ok|absent|failed|timeout
+#   |a line of that section
+#   @@end                        without it the survey was cut off
+#
+# What may block (a sick driver, a dead daemon, a stale mount) runs beside the rest, and all of it shares one deadline: what has
+# not answered by then is a `timeout`. It is not waited for, since a process stuck in the kernel cannot be killed.
+LC_ALL=C; export LC_ALL
+PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; export PATH
+WAIT_S=@WAIT_S@      # seconds to wait for cloud-init and package locks before looking
+LIMIT_S=@LIMIT_S@    # seconds for everything that may block
+
+work=$(mktemp -d /run/gpu-bringup-survey.XXXXXX 2>/dev/null || mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+head_() { printf '@@%s %s\n' "$1" "$2"; }
+lines() { while IFS= read -r l || [ -n "$l" ]; do printf '|%s\n' "$l"; done; }
+ok() { head_ "$1" ok; printf '%s\n' "$2" | lines; }
+absent() { head_ "$1" absent; }
+failed() { head_ "$1" failed; printf '%s\n' "$2" | lines; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+file() { # NAME PATH: a small file
+    if [ -r "$2" ] && [ ! -d "$2" ]; then head_ "$1" ok; lines 2>/dev/null <"$2"
+    elif [ -e "$2" ]; then failed "$1" "no permission to read $2"
+    elif [ -d "${2%/*}" ] && [ ! -x "${2%/*}" ]; then failed "$1" "no permission to look into ${2%/*}"
+    else absent "$1"; fi
+}
+files() { # NAME PATH...: several small files without comments, each after a line "==> PATH"
+    name=$1; shift; head_ "$name" ok
+    for f; do
+        [ -e "$f" ] || continue
+        printf '|==> %s\n' "$f"
+        if [ -r "$f" ]; then sed -e '/^[[:space:]]*\(#.*\)*$/d' -e 's/^/|/' "$f"; else printf '|==! no permission\n'; fi
+    done
+}
+
+file_named() { if [ -e "$2" ]; then ok "$1" "$2"; else absent "$1"; fi; } # NAME PATH: only whether it is there
+
+jobs_=
+job() { # NAME COMMAND...: starts it beside the rest; its output and exit status are collected at the end
+    name=$1; shift; jobs_="$jobs_ $name"
+    if has "$1"; then { "$@" >"$work/$name.out" 2>&1 </dev/null; echo $? >"$work/$name.rc"; } & else echo absent >"$work/$name.rc"; fi
+}
+job_sh() { # NAME TOOL SCRIPT: the same for a line of sh that needs TOOL
+    if has "$2"; then job "$1" sh -c "$3"; else job "$1" "$2"; fi
+}
+collect() { # prints every job; those that have not ended by the deadline are timeouts
+    tick=0
+    while :; do
+        missing=
+        for name in $jobs_; do [ -s "$work/$name.rc" ] || missing=1; done
+        { [ -z "$missing" ] || [ $tick -ge $((LIMIT_S * 20)) ]; } && break
+        sleep 0.05 2>/dev/null || { sleep 1; tick=$((tick + 19)); }
+        tick=$((tick + 1))
+    done
+    for name in $jobs_; do
+        rc=; [ -s "$work/$name.rc" ] && read -r rc <"$work/$name.rc"
+        case $rc in
+        '') head_ "$name" timeout ;;
+        absent) head_ "$name" absent ;;
+        0) head_ "$name" ok; lines <"$work/$name.out" ;;
+        *) head_ "$name" failed; printf '|exit %s\n' "$rc"; lines <"$work/$name.out" ;;
+        esac
+    done
+}
+
+# --- what holds the package manager ------------------------------------------------------------------------------------------
+#@package_locks.sh@ is put here
+if [ "$WAIT_S" -gt 0 ]; then
+    waited=0
+    has cloud-init && [ "$(id -u)" = 0 ] && timeout "$WAIT_S" cloud-init status --wait >/dev/null 2>&1
+    while [ $waited -lt "$WAIT_S" ] && [ -n "$(package_locks)" ]; do sleep 1; waited=$((waited + 1)); done
+fi
+
+printf '@@gpu-bringup-survey 1\n'
+
+# --- may block: start first, collect last -----------------------------------------------------------------------------------
+job smi nvidia-smi -L
+job gpu_processes nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader
+job docker_info docker info --format '{{json .}}'
+job docker_running docker ps --format '{{.ID}} {{.Names}} {{.Image}}'
+job docker_images docker image ls --digests --format '{{.Repository}}:{{.Tag}} {{.Repository}}@{{.Digest}}'
+job cloud_init cloud-init status --long
+job virtualization systemd-detect-virt
+job units systemctl show docker.service containerd.service nvidia-persistenced.service nvidia-fabricmanager.service \
+    kubelet.service slurmd.service unattended-upgrades.service nvidia-cdi-refresh.path \
+    -p Id -p LoadState -p ActiveState -p UnitFileState -p LimitMEMLOCK -p MainPID -p FragmentPath -p ExecStart
+job system_memlock systemctl show -p DefaultLimitMEMLOCK
+job inhibitors systemd-inhibit --list --no-legend --no-pager
+# shellcheck disable=SC2016 # expanded by the job's own sh
+job_sh disks df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -k "$d" | tail -n 1; done; true'
+# shellcheck disable=SC2016
+job_sh inodes df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -i "$d" | tail -n 1; done; true'
+job secure_boot mokutil --sb-state
+job module_version modinfo -F version nvidia
+job module_license modinfo -F license nvidia
+job module_path modinfo -F filename nvidia
+job toolkit nvidia-ctk --version
+job engine docker --version
+# only the packages that a plan looks at: all of them would be 50 KiB
+ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms|linux-(headers|image|modules)|kernel|shim|mokutil|cloud-init'
+ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut"
+if has dpkg-query; then
+    job_sh packages dpkg-query "dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n' | grep -E '$ours' || true"
+    job holds apt-mark showhold
+    job dpkg_audit dpkg --audit
+elif has rpm; then
+    job_sh packages rpm "rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n' | grep -E '$ours' || true"
+fi
+
+# --- the machine --------------------------------------------------------------------------------------------------------------
+ok root "$(id -u)"
+ok clock "$(date +%s.%N)"
+file uptime /proc/uptime
+ok arch "$(uname -m)"
+ok kernel "$(uname -r)"
+file os_release /etc/os-release
+file boot_id /proc/sys/kernel/random/boot_id
+file command_line /proc/cmdline
+ok meminfo "$(sed -n "/^MemTotal/p" /proc/meminfo)"
+files dmi /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/class/dmi/id/chassis_asset_tag
+if environment=$(tr '\0' '\n' 2>/dev/null </proc/1/environ); then ok container_env "$(printf '%s\n' "$environment" | sed -n 's/^container=//p')"
+else failed container_env 'needs root'; fi
+
+head_ pci ok
+for d in /sys/bus/pci/devices/*; do
+    [ -r "$d/vendor" ] || continue
+    read -r vendor <"$d/vendor"; [ "$vendor" = 0x10de ] || continue
+    device='' class='' sv='' sd='' numa='' driver=-
+    read -r device <"$d/device"; read -r class <"$d/class"
+    [ -r "$d/subsystem_vendor" ] && read -r sv <"$d/subsystem_vendor"
+    [ -r "$d/subsystem_device" ] && read -r sd <"$d/subsystem_device"
+    [ -r "$d/numa_node" ] && read -r numa <"$d/numa_node"
+    [ -L "$d/driver" ] && { driver=$(readlink "$d/driver"); driver=${driver##*/}; }
+    bars=0; unassigned=0
+    if [ -r "$d/resource" ]; then
+        while read -r start end flags; do
+            case $flags in 0x0000000000000000) continue ;; esac
+            bars=$((bars + 1))
+            case "$start$end" in 0x00000000000000000x0000000000000000) unassigned=$((unassigned + 1)) ;; esac
+        done <"$d/resource"
+    fi
+    printf '|%s\n' "${d##*/} $vendor $device ${sv:--} ${sd:--} $class ${numa:--} $driver $bars $unassigned"
+done
+head_ modules ok
+while read -r module _; do
+    case $module in nvidia*|nouveau|nova*|gdrdrv|vfio_pci) printf '|%s\n' "$module" ;; esac
+done 2>/dev/null </proc/modules
+head_ kernels ok
+for d in /lib/modules/*; do
+    [ -d "$d" ] || continue
+    headers=no; [ -e "$d/build/Makefile" ] && headers=yes
+    nvidia=no
+    for m in "$d"/updates/dkms/nvidia*.ko* "$d"/extra/nvidia*.ko* "$d"/kernel/drivers/video/nvidia*.ko* "$d"/kernel/nvidia-*/nvidia*.ko*; do
+        [ -e "$m" ] && { nvidia=yes; break; }
+    done
+    image=no; [ -e "/boot/vmlinuz-${d##*/}" ] && image=yes
+    printf '|%s\n' "${d##*/} headers=$headers nvidia=$nvidia image=$image"
+done
+
+# --- the driver ---------------------------------------------------------------------------------------------------------------
+file driver_loaded /proc/driver/nvidia/version
+file driver_loaded_version /sys/module/nvidia/version
+head_ driver_libraries ok
+for f in /usr/lib/*-linux-gnu/libcuda.so.*.* /usr/lib/*-linux-gnu/nvidia/current/libcuda.so.*.* /usr/lib64/libcuda.so.*.* \
+    /usr/local/nvidia/lib64/libcuda.so.*.*; do
+    [ -e "$f" ] && printf '|%s\n' "$f"
+done
+head_ device_nodes ok
+for f in /dev/nvidia*; do
+    [ -c "$f" ] && printf '|%s\n' "$f"
+done
+head_ modprobe ok
+for f in /etc/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf; do
+    [ -r "$f" ] || continue
+    while IFS= read -r l || [ -n "$l" ]; do
+        case $l in *nouveau*|*nova_core*|*nvidia*) printf '|%s\n' "$f: $l" ;; esac
+    done <"$f"
+done
+file_named runfile /usr/bin/nvidia-uninstall
+head_ efi_secure_boot ok
+if [ ! -d /sys/firmware/efi ]; then printf '|no EFI\n'
+else for f in /sys/firmware/efi/efivars/SecureBoot-*; do [ -r "$f" ] && printf '|%s\n' "$(od -An -t u1 "$f" 2>/dev/null)"; done; fi
+
+# --- the package manager ----------------------------------------------------------------------------------------------------
+ok locks "$(package_locks)"
+head_ dpkg_updates ok
+for f in /var/lib/dpkg/updates/[0-9]*; do [ -e "$f" ] && printf '|%s\n' "$f"; done
+head_ repositories ok
+for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo \
+    /etc/zypp/repos.d/*.repo; do
+    [ -e "$f" ] || continue
+    printf '|==> %s\n' "$f"
+    if [ -r "$f" ]; then sed -e 's/^/|/' -e 's#//[^/@ ]*@#//***@#' "$f"; else printf '|==! no permission\n'; fi
+done
+head_ keyrings ok
+for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg /etc/apt/keyrings/docker.asc; do
+    [ -r "$f" ] && printf '|%s %s\n' "$f" "$(base64 <"$f" | tr -d '\n')"
+done
+files apt_preferences /etc/apt/preferences /etc/apt/preferences.d/*
+files reboot_required /run/reboot-required /run/reboot-required.pkgs
+
+# --- containers ---------------------------------------------------------------------------------------------------------------
+file daemon_json /etc/docker/daemon.json
+docker_path=$(command -v docker 2>/dev/null)
+if written=$(stat -c %.3Y /etc/docker/daemon.json 2>/dev/null); then ok daemon_json_written "$written"; else absent daemon_json_written; fi
+# the daemon that runs: when it was started (clock ticks after boot), and how much memory it may lock
+pid=; [ -r /run/docker.pid ] && read -r pid </run/docker.pid
+file docker_stat "/proc/${pid:-none}/stat"
+file docker_limits "/proc/${pid:-none}/limits"
+ok docker_path "$(readlink -f "${docker_path:-/nonexistent}" 2>/dev/null || printf '%s' "$docker_path")"
+file_named docker_snap /snap/bin/docker
+files docker_dropins /etc/systemd/system/docker.service.d/*.conf /run/systemd/system/docker.service.d/*.conf
+file toolkit_config /etc/nvidia-container-runtime/config.toml
+head_ cdi ok
+for f in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
+    [ -e "$f" ] || continue
+    if [ -r "$f" ]; then
+        sed -n -e 's/^[[:space:]]*"*kind"*: *"*\([^",]*\).*/kind \1/p' \
+            -e 's/.*\(libcuda\.so\.[0-9][0-9.]*[0-9]\).*/library \1/p' \
+            -e 's/.*[pP]ath"*: *"*\(\/dev\/[a-zA-Z0-9_/-]*\).*/node \1/p' \
+            -e 's/^[[:space:]-]*"*name"*: *"*\([A-Za-z0-9:._-]*\).*/device \1/p' "$f" | sort -u | while IFS= read -r l; do printf '|%s %s\n' "$f" "$l"; done
+    else printf '|%s unreadable\n' "$f"; fi
+done
+
+# --- limits, cgroups ----------------------------------------------------------------------------------------------------------
+file cgroup_controllers /sys/fs/cgroup/cgroup.controllers
+head_ pid1_limits ok
+[ -r /proc/1/limits ] && while IFS= read -r l; do case $l in "Max locked memory"*|"Max open files"*) printf '|%s\n' "$l" ;; esac; done </proc/1/limits
+head_ pid1_capabilities ok
+while IFS= read -r l; do case $l in CapBnd:*) printf '|%s\n' "$l" ;; esac; done </proc/1/status
+files limits /etc/security/limits.conf /etc/security/limits.d/*.conf
+files systemd_dropins /etc/systemd/system.conf.d/*.conf
+
+# --- the rest -----------------------------------------------------------------------------------------------------------------
+file provenance /etc/gpu-bringup/provenance.json
+file proof /var/lib/gpu-bringup/proof.json
+files lock /run/gpu-bringup.lock/owner
+head_ proxy ok
+for f in /etc/environment /etc/apt/apt.conf /etc/apt/apt.conf.d/*; do
+    [ -r "$f" ] || continue
+    while IFS= read -r l || [ -n "$l" ]; do
+        case $l in *[pP]roxy*|*PROXY*) printf '|%s\n' "$f: $l" ;; esac
+    done <"$f"
+done | sed 's#//[^/@ ]*@#//***@#'
+
+collect
+printf '@@end\n'

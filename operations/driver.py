@@ -1,0 +1,105 @@
+"""Kernel headers, nouveau, the driver's packages, its modules and its services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyinfra import state
+from pyinfra.api import QuoteString, StringCommand
+
+from bringup.errors import HostError
+from bringup.index import pick
+from bringup.steps import driver as steps
+from bringup.survey import known
+from bringup.target import Driver, Target
+from facts import live
+from facts.packages import Index
+from operations import apt
+from operations.files import write_file
+from operations.guard import Commands, host_operation
+from operations.needed import needed
+
+SERVICE_TIMEOUT_S = 180  # nvidia-persistenced on an 8-GPU host without persistence takes a minute
+
+
+@host_operation
+def kernel_headers(target: Target) -> Commands:
+    """Headers of the running kernel, which the module is built against."""
+    if needed("kernel-headers", target) and target.driver:
+        yield from apt.install(target, target.driver.headers, None, None)
+
+
+@host_operation
+def nouveau_out(target: Target) -> Commands:
+    """Block the modules that would take the GPU, also in the initramfs: there nouveau comes back from at the next boot."""
+    if needed("nouveau-out", target) is None:
+        return
+    lines = [f"blacklist {each}\n" for each in target.blocked_modules]
+    lines.append("options nouveau modeset=0\n")
+    yield write_file(steps.MODPROBE_FILE, "# written by gpu-bringup: NVIDIA's driver needs the GPU\n" + "".join(lines))
+    yield StringCommand("if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; fi", _timeout=900)
+
+
+@host_operation
+def driver_repository(target: Target) -> Commands:
+    """NVIDIA's repository, and the pin that keeps the whole set of libraries at the wanted branch."""
+    wanted = target.driver.repository if target.driver else None
+    change = needed("driver-repository", target)
+    if change is None or wanted is None or target.driver is None:
+        return
+    yield from apt.add_source(wanted, target.driver.packages)
+    yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
+
+
+@host_operation
+def driver_packages(target: Target) -> Commands:
+    """The driver's packages, all of one version from one source; then its module must be there: apt succeeds without one."""
+    if needed("driver-packages", target) is None or target.driver is None:
+        return
+    driver: Driver = target.driver
+
+    def choose(index: Index) -> Mapping[str, str]:
+        return pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+
+    yield from apt.install(target, driver.packages, driver.repository, choose)
+    if state.is_executing and known(live.survey(fresh=True)["driver"]["module_version"]) is None:
+        kernel = live.survey()["kernel"]
+        raise HostError(
+            f"the driver's packages are installed and kernel {kernel} has no nvidia module: see `dkms status` and "
+            f"/var/lib/dkms/nvidia/*/build/make.log on the host"
+        )
+
+
+@host_operation
+def driver_loaded(target: Target) -> Commands:
+    """Load the modules where nothing stands in the way. A module that cannot be loaded now is for the reboot."""
+    if needed("driver-loaded", target):
+        yield StringCommand("modprobe nvidia && modprobe nvidia-uvm || echo 'not loadable now' >&2", _timeout=SERVICE_TIMEOUT_S)
+
+
+@host_operation
+def driver_services(target: Target) -> Commands:
+    """Persistence daemon and, where there are NVSwitches, fabric manager: running now and after a boot."""
+    if needed("driver-services", target) is None or target.driver is None:
+        return
+    for each in target.driver.services:
+        name = QuoteString(each)
+        # one line of the journal instead of systemd's "see journalctl"
+        yield StringCommand(
+            "systemctl enable --now",
+            name,
+            "|| { journalctl --no-pager -q -n 5 -o cat -u",
+            name,
+            ">&2; false; }",
+            _timeout=SERVICE_TIMEOUT_S,
+        )
+
+
+@host_operation
+def wanted_driver_runs(target: Target) -> Commands:
+    """After the reboot: loaded = installed = wanted, or the host has failed by name."""
+    yield from ()
+    if state.is_executing and target.driver and (problem := steps.wrong_version(live.survey(), target.driver)):
+        if steps.reboot(live.survey(), target):  # not allowed to: the proof says so
+            return
+        raise HostError(f"{problem}: `dmesg | grep -i nvrm` on the host says why it did not load")
