@@ -1,0 +1,93 @@
+"""python -m e2e: the lab and the scenarios that run on it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from types import FrameType
+
+from .lab import machine
+from .lab.command import say
+from .lab.errors import LabError
+from .lab.lab import Lab
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 it failed, 2 wrong use, 130 interrupted."""
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C: what was made is removed
+    arguments = _parser().parse_args()
+    try:
+        sys.exit(arguments.verb(arguments))
+    except LabError as problem:
+        print(f"e2e: {problem}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("e2e: interrupted; `python -m e2e down` removes what may be left", file=sys.stderr)
+        sys.exit(130)
+
+
+def up(arguments: argparse.Namespace) -> int:
+    began = time.monotonic()
+    lab = Lab.up(arguments.hosts, arguments.distro, arguments.gpu)
+    say(f"{len(lab.hosts)} host{'s' * (len(lab.hosts) > 1)} up after {time.monotonic() - began:.1f} s")
+    print(lab.status(), end="")
+    return 0
+
+
+def status(arguments: argparse.Namespace) -> int:
+    machine.check_root()
+    print(Lab.load().status(), end="")
+    return 0
+
+
+def login(arguments: argparse.Namespace) -> int:
+    machine.check_root()
+    host = Lab.load().host(arguments.host)
+    command = [*host.ssh_command(), host.address, *arguments.command]
+    os.execvp(command[0], command)  # noqa: S606 - argv, no shell
+
+
+def down(arguments: argparse.Namespace) -> int:
+    began = time.monotonic()
+    say(f"down after {time.monotonic() - began:.1f} s" if Lab.down() else "no lab is up")
+    return 0
+
+
+def requirements(arguments: argparse.Namespace) -> int:
+    print("".join(f"{package}\n" for package in machine.missing_packages()), end="")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m e2e", description="Throw-away hosts with simulated GPUs, and scenarios that run on them."
+    )
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    verb = verbs.add_parser("up", help="make a lab")
+    verb.add_argument("--hosts", type=int, default=2, metavar="N", help="how many hosts (2)")
+    verb.add_argument("--distro", metavar="DISTRO", help="for all hosts: debian12 or debian13 (both, in turn)")
+    verb.add_argument("--gpu", metavar="PROFILE", help="for all hosts: h200, h200x8 or none (h200 and h200x8, in turn)")
+    verb.set_defaults(verb=up)
+
+    verb = verbs.add_parser("status", help="the lab's hosts, and whether they answer")
+    verb.set_defaults(verb=status)
+
+    verb = verbs.add_parser("login", help="log in to a host over SSH")
+    verb.add_argument("host", metavar="HOST")
+    verb.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="run this there instead of a shell")
+    verb.set_defaults(verb=login)
+
+    verb = verbs.add_parser("down", help="end the lab and remove everything of it but the cache")
+    verb.set_defaults(verb=down)
+
+    verb = verbs.add_parser("requirements", help="the apt packages that the lab needs and that are not installed")
+    verb.set_defaults(verb=requirements)
+    return parser
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
