@@ -262,7 +262,8 @@ def choose_docker(survey: Survey, settings: Settings, catalog: Catalog, distro: 
     packages: tuple[str, ...]
     source_repository = None
     if source == "distro" and distro.docker.own_package:
-        packages, version = (distro.docker.own_package,), distro.docker.own_version or "0"
+        own = distro.docker
+        packages, version = (distro.docker.own_package, *own.own_extra), own.own_version or "0"
     else:
         packages, version = catalog.docker.packages, catalog.docker.newest
         if there is None:
