@@ -87,7 +87,7 @@ def gpu_profile(name: str) -> GpuProfile:
 
 
 def prepare_gpu(profile: GpuProfile, folder: Path) -> list[str]:
-    """Writes the hardware of one host into the folder, made if need be; returns the arguments that show it to systemd-nspawn's host.
+    """Writes one host's hardware into the folder, made if need be; returns the arguments with which systemd-nspawn shows it.
 
     Serial numbers and UUIDs follow from the folder's path, so a host has the same GPUs whenever it is switched on.
     """

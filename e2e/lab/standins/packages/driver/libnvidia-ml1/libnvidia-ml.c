@@ -71,7 +71,11 @@ nvmlReturn_t standinField(nvmlDevice_t device, const char *key, char *to, unsign
 }
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *to, unsigned size) { return put(to, size, VERSION); }
-nvmlReturn_t nvmlSystemGetNVMLVersion(char *to, unsigned size) { return put(to, size, CUDA_MAJOR "." VERSION); }
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *to, unsigned size) {
+	char text[64];
+	snprintf(text, sizeof text, "%d." VERSION, CUDA_VERSION / 1000);
+	return put(to, size, text);
+}
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
 	*version = CUDA_VERSION;
 	return SUCCESS;
