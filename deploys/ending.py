@@ -75,7 +75,7 @@ def the_end(done: State) -> None:
         for each in done.inventory:
             if done.is_host_in_limit(each):
                 complete(done, each)
-        where = write() if done.is_executing or not RUN.all_ok() else None
+        where = write(done) if done.is_executing or not RUN.all_ok() else None
         for line in summary_lines(RUN.results.values(), executed=done.is_executing, where=str(where) if where else None):
             logger.info(line)
         if not RUN.all_ok() and not done.failed_hosts:  # Ctrl-C: pyinfra exits 0
@@ -111,18 +111,35 @@ def complete(done: State, each: Host) -> None:
         result.function = "not proven"
 
 
+def transcript(done: State, each: Host) -> list[str]:
+    """What every operation did on the host, and what its commands printed. The commands themselves are left out: they may hold secrets."""
+    lines = [f"{RUN.id} {each.name}, gpu-bringup {revision()}"]
+    for op_hash in done.get_op_order() if done.is_executing else []:
+        data = done.ops[each].get(op_hash)
+        if data is None or not data.operation_meta.is_complete():
+            continue
+        meta = data.operation_meta
+        lines.append(
+            f"{step_name(done, op_hash)}: {'failed' if meta.did_error() else 'changed' if meta.did_change() else 'no change'}"
+        )
+        lines += [f"    {line}" for line in (*meta.stdout_lines, *meta.stderr_lines)]
+    return [*lines, *(f"problem: {problem}" for problem in RUN.of(each.name).problems)]
+
+
 def file_name(host: str) -> str:
     """Safe for a file: host names may be `@docker/x` or a URL."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", host).strip("_.") or "host"
 
 
-def write() -> Path:
+def write(done: State) -> Path:
     """One JSON file per host, and its transcript; `reports/latest` links to the newest run."""
     folder = RUN.reports / RUN.started
     folder.mkdir(parents=True, exist_ok=True)
-    for result in RUN.results.values():
-        path = folder / f"{file_name(result.host)}.json"
-        path.write_text(json.dumps(result.as_json(), indent=2) + "\n")
+    for each in done.inventory:
+        if done.is_host_in_limit(each):
+            base = folder / file_name(each.name)
+            base.with_name(f"{base.name}.json").write_text(json.dumps(RUN.of(each.name).as_json(), indent=2) + "\n")
+            base.with_name(f"{base.name}.log").write_text("\n".join(transcript(done, each)) + "\n")
     link = RUN.reports / "latest.new"
     link.unlink(missing_ok=True)
     link.symlink_to(RUN.started)
