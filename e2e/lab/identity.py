@@ -41,22 +41,22 @@ def _make_key(path: Path, comment: str) -> None:
 def personalise(upper: Path, root: Path, name: str, machine_id: str, sudo_password: str | None) -> None:
     """Writes names, keys and the rule for sudo into the upper layer of a host that lies on root."""
     key = _host_key(name)
-    _put(upper, root, "etc/hostname", f"{name}\n")
-    _put(upper, root, "etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n")
-    _put(upper, root, "etc/machine-id", f"{machine_id}\n", mode=0o444)
-    _put(upper, root, "etc/resolv.conf", _name_servers())
-    _put(upper, root, "etc/ssh/ssh_host_ed25519_key", key.read_text(), mode=0o600)
-    _put(upper, root, "etc/ssh/ssh_host_ed25519_key.pub", key.with_suffix(".pub").read_text())
-    authorized = _put(upper, root, f"home/{USER}/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), mode=0o600)
+    put(upper, root, "etc/hostname", f"{name}\n")
+    put(upper, root, "etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n")
+    put(upper, root, "etc/machine-id", f"{machine_id}\n", mode=0o444)
+    put(upper, root, "etc/resolv.conf", _name_servers())
+    put(upper, root, "etc/ssh/ssh_host_ed25519_key", key.read_text(), mode=0o600)
+    put(upper, root, "etc/ssh/ssh_host_ed25519_key.pub", key.with_suffix(".pub").read_text())
+    authorized = put(upper, root, f"home/{USER}/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), mode=0o600)
     owner = (root / "home" / USER).stat()
     os.chown(authorized, owner.st_uid, owner.st_gid)
     if sudo_password is None:
-        _put(upper, root, "etc/sudoers.d/90-cloud-init-users", f"{USER} ALL=(ALL) NOPASSWD:ALL\n", mode=0o440)
+        put(upper, root, "etc/sudoers.d/90-cloud-init-users", f"{USER} ALL=(ALL) NOPASSWD:ALL\n", mode=0o440)
     elif sudo_password != PASSWORD:
         raise LabError(f"the user {USER} has one password on all root file systems, and host {name} wants another")
 
 
-def _put(upper: Path, root: Path, name: str, text: str, mode: int = 0o644) -> Path:
+def put(upper: Path, root: Path, name: str, text: str, mode: int = 0o644) -> Path:
     """Writes a file into the upper layer of an overlay; its folders get the owner and mode of those below, which they hide."""
     for parent in reversed(Path(name).parents[:-1]):
         if not (upper / parent).exists():

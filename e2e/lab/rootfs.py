@@ -51,8 +51,8 @@ def root_file_system(distro: str) -> Path:
     mirror = read_mirror()
     folder = CACHE / "rootfs"
     folder.mkdir(parents=True, exist_ok=True)
-    packages = folder / f"{distro}-{_digest(repr((_packages_command(distro, mirror), mirror.apt_settings)).encode())}.tar.zst"
-    root = folder / f"{distro}-{_digest(packages.name.encode(), *_contents(mirror))}"
+    packages = folder / f"{distro}-{digest(repr((_packages_command(distro, mirror), mirror.apt_settings)).encode())}.tar.zst"
+    root = folder / f"{distro}-{digest(packages.name.encode(), *contents(mirror))}"
     with _locked(folder / f"{distro}.lock"):
         if not packages.exists():
             _install_packages(distro, mirror, packages)
@@ -178,7 +178,7 @@ def _deb822(suite: str, mirror: Mirror) -> str:
     return text
 
 
-def _contents(mirror: Mirror) -> Iterator[bytes]:
+def contents(mirror: Mirror) -> Iterator[bytes]:
     """All that decides what _dress() makes."""
     yield Path(__file__).read_bytes()
     yield repr(mirror).encode()
@@ -192,7 +192,7 @@ def _contents(mirror: Mirror) -> Iterator[bytes]:
             yield oct(path.stat().st_mode).encode() + path.read_bytes()
 
 
-def _digest(*parts: bytes) -> str:
+def digest(*parts: bytes) -> str:
     total = hashlib.sha256()
     for part in parts:
         total.update(hashlib.sha256(part).digest())

@@ -44,12 +44,12 @@ run)
     # A group for each host: without it nspawn puts all hosts into one, their units collide, and shutdowns hang.
     echo $$ >"$LAB_CGROUP/machine/cgroup.procs"
     # Docker needs mounts, keyrings and bpf, and for its overlays a folder that is none itself. Of the sysctls only net.* are a host's own:
-    # the others stay read-only, since Docker alone would change kernel.keys.* of the whole machine.
+    # the others stay read-only, since Docker alone would change kernel.keys.* of the whole machine. nspawn's /sys has no /sys/module.
     export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
     exec systemd-nspawn --quiet --boot --register=no --keep-unit --link-journal=no --resolv-conf=off --timezone=off \
         --directory="$LAB_FOLDER/root" --machine="$LAB_NAME" --hostname="$LAB_NAME" --uuid="$LAB_MACHINE_ID" \
         --network-namespace-path=/proc/self/ns/net --capability=all \
         --system-call-filter='add_key keyctl bpf perf_event_open @mount @keyring' \
-        --bind="$LAB_FOLDER/docker:/var/lib/docker" "$@"
+        --bind-ro=/sys/module --bind="$LAB_FOLDER/docker:/var/lib/docker" "$@"
     ;;
 esac
