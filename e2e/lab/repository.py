@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import cgroup, packages, services
+from .cached import move_into_place
 from .command import run, say
 from .network import Network
 from .paths import CACHE
@@ -51,7 +52,7 @@ def build_repositories(network: Network) -> Path:
             say("building the stand-in packages and their repository")
             with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(root.parent)) as scratch:
                 _fill(Path(scratch, "root"), network, kernel, group)
-                _move(Path(scratch, "root"), root)
+                move_into_place(Path(scratch, "root"), root)
     finally:
         cgroup.remove(group)
         cgroup.remove_if_empty(network.cgroup)
@@ -122,7 +123,7 @@ def _make_key(name: str, group: Path) -> str:
             lines = [line.split(":") for line in listing.splitlines()]
             Path(scratch, "fingerprint").write_text(next(fields[9] for fields in lines if fields[0] == "fpr"))
             shutil.copytree(scratch, f"{scratch}.key", ignore=shutil.ignore_patterns("S.*"))
-            _move(Path(f"{scratch}.key"), home)
+            move_into_place(Path(f"{scratch}.key"), home)
     return _fingerprint(name)
 
 
@@ -141,13 +142,3 @@ def _gpg_command(home: Path) -> list[str]:
 def _made(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _move(scratch: Path, target: Path) -> None:
-    """Into place at once; another lab that made the same meanwhile was first."""
-    try:
-        scratch.rename(target)
-    except OSError:
-        if not target.exists():
-            raise
-        shutil.rmtree(scratch)
