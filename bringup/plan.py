@@ -78,9 +78,9 @@ def _holds(survey: Survey, target: Target) -> Change | None:
 # In the order of design §3. Ids are the names of the operations.
 STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("package-manager", lambda survey, target: packages.package_manager(survey)),
-    ("kernel-headers", _on_driver(driver.kernel_headers)),
     ("nouveau-out", driver.nouveau_out),
     ("driver-repository", _on_driver(driver.driver_repository)),
+    ("kernel-headers", _on_driver(driver.kernel_headers)),
     ("driver-packages", _on_driver(driver.driver_packages)),
     ("driver-loaded", driver.driver_loaded),
     ("reboot", driver.reboot),

@@ -1,4 +1,4 @@
-"""The driver: its repository, its packages, the reboot where one is needed, its services."""
+"""The driver: its repository, the headers to build against, its packages, the reboot where one is needed, its services."""
 
 from bringup.target import Target
 from deploys.frame import stage
@@ -8,6 +8,7 @@ from operations.reboot import reboot
 
 def install(target: Target) -> None:
     driver.driver_repository(name="driver-repository", target=target)
+    driver.kernel_headers(name="kernel-headers", target=target)
     driver.driver_packages(name="driver-packages", target=target)
     driver.driver_loaded(name="driver-loaded", target=target)
     reboot(name="reboot", target=target)

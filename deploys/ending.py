@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyinfra import logger
 from pyinfra.api import BaseStateCallback, Host, State
+from pyinfra.api.operation import OperationMeta
 from typing_extensions import override
 
 from bringup.report.text import summary_lines
@@ -28,13 +29,7 @@ class _Watch(BaseStateCallback):
         if state.get_op_data_for_host(host, op_hash).global_arguments["_ignore_errors"]:
             return
         state.failed_hosts.add(host)
-        result = RUN.of(host.name)
-        result.ended = "failed"
-        step = step_name(state, op_hash)
-        if not result.problems:
-            result.problems.append(f"{step} failed: {last_words(state, host, op_hash)}")
-        elif step not in ("proof",):
-            result.problems[0] = f"{step}: {result.problems[0]}"
+        RUN.of(host.name).ended = "failed"
         lock.release(host)
 
     @override
@@ -49,14 +44,11 @@ def step_name(state: State, op_hash: str) -> str:
     return ", ".join(sorted(state.get_op_meta(op_hash).names)).rsplit(" | ", 1)[-1]
 
 
-def last_words(state: State, host: Host, op_hash: str) -> str:
-    """What the failed command said last, on standard error where it said something there."""
-    meta = state.get_op_data_for_host(host, op_hash).operation_meta
-    if not meta.is_complete():
-        return "it gave no reason"
+def last_words(meta: OperationMeta) -> str:
+    """What a failed operation said: its first error, else its last line, on standard error where it said something there."""
     lines = [each.strip() for each in (meta.stderr_lines or meta.stdout_lines) if each.strip()]
     errors = [each for each in lines if re.match(r"(E: |error|fatal)", each, re.I)]
-    return (errors or lines or ["it gave no reason"])[-1][:400]
+    return (errors[0] if errors else lines[-1] if lines else "no answer: is the host still there?")[:400]
 
 
 def watch(current: State, reports: str) -> None:
@@ -96,6 +88,13 @@ def complete(done: State, each: Host) -> None:
     own = done.ops[each]
     ran = [(op_hash, data.operation_meta) for op_hash, data in own.items() if data.operation_meta.is_complete()]
     result.changed = [step_name(done, op_hash) for op_hash, meta in ran if meta.did_change()]
+    failed = [(step_name(done, op_hash), meta) for op_hash, meta in ran if meta.did_error()]
+    if failed:
+        step, meta = failed[0]
+        if not result.problems:
+            result.problems.append(f"{step} failed: {last_words(meta)}")
+        elif step != "proof":
+            result.problems[0] = f"{step}: {result.problems[0]}"
     if each not in done.activated_hosts:
         result.ended = "unreachable"
         result.problems = result.problems or ["the host could not be reached: is it up, and is its address, user and key right?"]

@@ -1,4 +1,4 @@
-"""Kernel work, before the one reboot: headers for the module to be built against, and nouveau out."""
+"""Kernel work, before the one reboot: nouveau out."""
 
 from bringup.target import Target
 from deploys.frame import stage
@@ -6,7 +6,6 @@ from operations import driver
 
 
 def kernel(target: Target) -> None:
-    driver.kernel_headers(name="kernel-headers", target=target)
     driver.nouveau_out(name="nouveau-out", target=target)
 
 
