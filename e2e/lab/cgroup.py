@@ -25,14 +25,16 @@ def mounted() -> Path:
 
 def make(path: Path) -> Path:
     """The group, made with its parents, with every controller that its parent has to give."""
-    if not path.exists():
+    while not path.exists():
         if path.parent != mounted():
             make(path.parent)
-            for controller in (path.parent / "cgroup.controllers").read_text().split():
-                # refused for some controllers when processes live in the parent: the group then goes without that limit
-                with contextlib.suppress(OSError):
+            # refused for some controllers when processes live in the parent: the group then goes without these limits
+            with contextlib.suppress(OSError):
+                for controller in (path.parent / "cgroup.controllers").read_text().split():
                     (path.parent / "cgroup.subtree_control").write_text(f"+{controller}")
-        path.mkdir()
+        # another thread may have made it, or removed the empty parent
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            path.mkdir()
     return path
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroup, machine, network
+from . import cgroup, image, machine, network, registry, repository
 from .command import remove, say
 from .errors import LabError
 from .gpu import gpu_profile
@@ -127,36 +127,45 @@ class Lab:
         host.power_on()
 
     def _make(self) -> None:
-        network.up(self.network)
-        self._build_root_file_systems()
+        net = self.network
+        network.up(net)
+        packages, layout = self._build()
         make_keys({host.name: host.address for host in self.hosts})
         for host in self.hosts:
             say(f"{host.name}: {host.spec.distro}, GPU {host.spec.gpu}, {host.address}")
             self.create_host(host)
+        # while the hosts boot
+        repository.serve(net, packages)
+        registry.serve(net)
+        registry.push(net, layout, image.NAME, image.TAG)
         for host in self.hosts:
             host.wait()
-        _write(_LAB, self._description())
+        _write(_LAB, self._description(f"{registry.address(net)}/{image.NAME}@{image.digest(layout)}"))
 
-    def _build_root_file_systems(self) -> None:
+    def _build(self) -> tuple[Path, Path]:
+        """Builds what is not in the cache yet, side by side; returns the folders of the package repository and of the image."""
         with ThreadPoolExecutor() as pool:
-            building = [pool.submit(root_file_system, distro) for distro in sorted({host.spec.distro for host in self.hosts})]
+            packages = pool.submit(repository.build_repositories, self.network)
+            layout = pool.submit(image.build_image, self.network)
+            roots = [pool.submit(root_file_system, distro) for distro in sorted({host.spec.distro for host in self.hosts})]
             try:
-                for build in building:
-                    build.result()
+                for root in roots:
+                    root.result()
+                return packages.result(), layout.result()
             except BaseException:
                 cgroup.remove(self.network.cgroup)  # ends the other builds, which the pool would wait for
                 raise
 
-    def _description(self) -> dict[str, Any]:
+    def _description(self, image_reference: str) -> dict[str, Any]:
         return {
             "schema": 1,
             "network": self.network.number,
             "hosts": [{**asdict(host.spec), "address": host.address, "user": USER} for host in self.hosts],
             "ssh_key": str(SSH_KEY),
             "known_hosts": str(KNOWN_HOSTS),
-            "repositories": {},
-            "registry": "",
-            "image": "",
+            "repositories": {name: asdict(offer) for name, offer in repository.repositories(self.network).items()},
+            "registry": registry.address(self.network),
+            "image": image_reference,
         }
 
 

@@ -52,11 +52,12 @@ def check_packages() -> None:
 
 
 def check_namespaces() -> None:
-    """LabError when this machine may not do what hosts need; tries it in a folder of STATE."""
+    """LabError when this process may not do what a lab needs; tries it in a folder of STATE."""
     folder = STATE / "probe"
     for name in ("lower", "upper", "work", "root"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     try:
+        run(["nft", "list", "tables"])
         run(["unshare", "--mount", "--net", "--time", "--fork", "--propagation", "private", "sh", "-c", _PROBE, str(folder)])
     except LabError as problem:
         raise LabError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from .command import run
@@ -26,6 +27,7 @@ class Mirror:
     """The machine's own certificate authorities."""
 
 
+@cache
 def read_mirror() -> Mirror:
     """Reads this machine's apt configuration. LabError when it names no Debian mirror."""
     targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Identifier: Packages"])
