@@ -42,7 +42,9 @@ file_named() { if [ -e "$2" ]; then ok "$1" "$2"; else absent "$1"; fi; } # NAME
 jobs_=
 job() { # NAME COMMAND...: starts it beside the rest; its output and exit status are collected at the end
     name=$1; shift; jobs_="$jobs_ $name"
-    if has "$1"; then { "$@" >"$work/$name.out" 2>&1 </dev/null; echo $? >"$work/$name.rc"; } & else echo absent >"$work/$name.rc"; fi
+    has "$1" || { echo absent >"$work/$name.rc"; return; }
+    # The whole group leaves our standard output alone: who reads the survey waits until nobody holds that open any more.
+    { timeout -s KILL $((LIMIT_S + 5)) "$@" >"$work/$name.out" 2>&1; echo $? >"$work/$name.rc"; } </dev/null >/dev/null 2>&1 &
 }
 job_sh() { # NAME TOOL SCRIPT: the same for a line of sh that needs TOOL
     if has "$2"; then job "$1" sh -c "$3"; else job "$1" "$2"; fi
