@@ -147,10 +147,10 @@ for d in /sys/bus/pci/devices/*; do
     fi
     printf '|%s\n' "${d##*/} $vendor $device ${sv:--} ${sd:--} $class ${numa:--} $driver $bars $unassigned"
 done
-head_ modules ok
-while read -r module _; do
-    case $module in nvidia*|nouveau|nova*|gdrdrv|vfio_pci) printf '|%s\n' "$module" ;; esac
-done 2>/dev/null </proc/modules
+head_ modules ok # from sysfs: /proc/modules is missing where the kernel has no loadable ones, and lacks built-in ones
+for d in /sys/module/nvidia* /sys/module/nouveau /sys/module/nova* /sys/module/gdrdrv /sys/module/vfio_pci; do
+    [ -d "$d" ] && printf '|%s\n' "${d##*/}"
+done
 head_ kernels ok
 for d in /lib/modules/*; do
     [ -d "$d" ] || continue
