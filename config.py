@@ -2,9 +2,9 @@
 
 from pyinfra import config
 
-from deploys.selection import refuse_an_empty_selection
+from deploys.beginning import begin
 
 config.REQUIRE_PYINFRA_VERSION = "~=3.10"
 config.CONNECT_TIMEOUT = 15  # seconds
 
-refuse_an_empty_selection()
+begin()

@@ -51,22 +51,43 @@ def last_words(meta: OperationMeta) -> str:
     return (errors[0] if errors else lines[-1] if lines else "no answer: is the host still there?")[:400]
 
 
-def watch(current: State, reports: str) -> None:
-    """Once a run, though a stage file runs once per host."""
-    if any(isinstance(each, _Watch) for each in current.callback_handlers):
-        return
-    RUN.reports = Path(reports)
-    current.add_callback_handler(_Watch())
-    atexit.register(the_end, current)
+_registered = False
+
+
+def register(current: State) -> None:
+    """Have the end of this run looked after; once a process."""
+    global _registered
+    if not _registered:
+        _registered = True
+        atexit.register(the_end, current)
+
+
+def wrong_use(message: str) -> SystemExit:
+    """What to raise when the user gave something wrong: one sentence, exit 2, and no results of a run that was none."""
+    atexit.unregister(the_end)
+    logger.error(f"--> {message}")
+    return SystemExit(2)
+
+
+def watch(current: State) -> None:
+    """Hear of failed operations, and look after the end; called for every host and stage, done once."""
+    register(current)
+    if not any(isinstance(each, _Watch) for each in current.callback_handlers):
+        current.add_callback_handler(_Watch())
 
 
 def the_end(done: State) -> None:
     """After everything that pyinfra prints: its results, "No hosts remaining!", an exception, Ctrl-C."""
     exit_code = 0
+    if not done.initialised:
+        return  # pyinfra ended before there was an inventory, and said why
     try:
         for each in done.inventory:
             if done.is_host_in_limit(each):
+                RUN.reports = Path(str(each.data.get("gpu_reports", "reports")))
                 complete(done, each)
+        if not RUN.results:
+            return
         where = write(done) if done.is_executing or not RUN.all_ok() else None
         for line in summary_lines(RUN.results.values(), executed=done.is_executing, where=str(where) if where else None):
             logger.info(line)

@@ -26,6 +26,7 @@ from operations.connection import keep_alive
 from operations.record import RUN
 
 Stage = Callable[[Target], None]
+COMMAND_TIMEOUT_S = 900  # where an operation names no longer one
 PREPARE_WAIT_S = 0  # a busy package manager makes the plan provisional; the operations wait for it
 
 _plans: dict[str, Plan | Refusal | None] = {}
@@ -36,8 +37,7 @@ def settings_of(this: Host) -> Settings:
     try:
         return read_settings({key: value for key, value in this.data.dict().items() if key.startswith(PREFIX)})
     except UserError as error:
-        logger.error(f"--> {error}")
-        raise SystemExit(2) from None
+        raise ending.wrong_use(str(error)) from None
 
 
 def plan_this_host() -> Plan | Refusal:
@@ -57,12 +57,13 @@ def plan_this_host() -> Plan | Refusal:
 
 def stage(function: Stage) -> None:
     """Queue one stage's operations for the current host. Whatever goes wrong in here fails this host alone."""
-    ending.watch(ctx_state.get(), settings_of(live.current_host()).reports)
     this = live.current_host()
+    ending.watch(ctx_state.get())
     if this not in state.active_hosts:
         return  # left out by an earlier stage
     try:
         if this.name not in _plans:
+            limit_commands(this)
             _plans[this.name] = plan_this_host()
             show_plan(this, _plans[this.name])
         plan = _plans[this.name]
@@ -75,6 +76,12 @@ def stage(function: Stage) -> None:
     except Exception as error:
         logger.debug(traceback.format_exc())
         leave_out(this, "failed", f"internal error: {type(error).__name__}: {error}")
+
+
+def limit_commands(this: Host) -> None:
+    """Without a limit one lost host hangs the whole run; an inventory may set its own."""
+    if this.data.get("_timeout") is None:
+        this.data._timeout = COMMAND_TIMEOUT_S
 
 
 def show_plan(this: Host, plan: Plan | Refusal | None) -> None:
