@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bringup import daemon_json as merging
 from bringup import versions
+from bringup.errors import HostError
 from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, with_installed
 from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
@@ -83,6 +84,9 @@ def stale_cdi(survey: Survey) -> str | None:
 def daemon_json(survey: Survey, target: Target) -> Change | None:
     """The file has what is wanted, and the daemon that runs has read it. Raises HostError when the file cannot be merged."""
     docker = target.docker
+    hidden = unreadable(survey["docker"]["daemon_json"])
+    if hidden is not None:  # taken for absent, it would be written anew without what is the user's
+        raise HostError(f"{merging.PATH} cannot be read ({hidden}): run as root, or set _sudo")
     why = []
     if merging.merged_text(known(survey["docker"]["daemon_json"]), docker.options) is not None:
         why.append("lacks what is wanted")
