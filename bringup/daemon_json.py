@@ -56,7 +56,8 @@ def missing_from_daemon(info: Mapping[str, Any], wanted: Mapping[str, Any]) -> l
             missing.append(f"runtime {name}")
     if "default-runtime" in wanted and info.get("DefaultRuntime") != wanted["default-runtime"]:
         missing.append(f"default runtime {wanted['default-runtime']}")
-    known = (info.get("RegistryConfig") or {}).get("IndexConfigs") or {}
+    config = info.get("RegistryConfig") or {}
+    known = {*(config.get("IndexConfigs") or {}), *(config.get("InsecureRegistryCIDRs") or [])}  # names, and networks
     for registry in wanted.get("insecure-registries", ()):
         if registry not in known:
             missing.append(f"insecure registry {registry}")
