@@ -120,7 +120,7 @@ def parse_survey(output: Iterable[str], now_s: float) -> Survey:
     got = split_sections(output)
     try:
         return _parse(got, now_s)
-    except (ValueError, IndexError, KeyError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, SurveyError):
             raise
         raise SurveyError(f"the survey holds a value that cannot be right: {type(error).__name__}: {error}") from error
@@ -337,16 +337,16 @@ def _toolkit_version(section: Section) -> str | None:
 def _cdi(lines: list[str]) -> list[CdiSpec]:
     specs: dict[str, CdiSpec] = {}
     for line in lines:
-        path, what, *value = line.split()
+        path, what, value = (*line.split(), "")[:3]  # specs of other vendors may hold anything
         spec = specs.setdefault(path, CdiSpec(path=path, kind=None, library_versions=[], device_nodes=[], devices=[]))
         if what == "kind":
-            spec["kind"] = value[0]
+            spec["kind"] = value
         elif what == "library":
-            spec["library_versions"].append(value[0].removeprefix("libcuda.so."))
+            spec["library_versions"].append(value.removeprefix("libcuda.so."))
         elif what == "node":
-            spec["device_nodes"].append(value[0])
+            spec["device_nodes"].append(value)
         elif what == "device":
-            spec["devices"].append(value[0])
+            spec["devices"].append(value)
     for spec in specs.values():  # libcuda.so.1 is a link, no version
         spec["library_versions"] = [each for each in spec["library_versions"] if "." in each]
     return list(specs.values())
