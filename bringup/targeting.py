@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bringup import versions
 from bringup.catalog import Branch, Catalog, Distro, Gpu
 from bringup.catalog import Repository as CatalogRepository
+from bringup.daemon_json import merge
 from bringup.settings import Settings
 from bringup.survey import Survey, gpus, installed, known, loaded_version, module_kind, nvswitches, unit
 from bringup.target import Docker, Driver, Injected, Repository, Target, Toolkit
@@ -138,7 +139,8 @@ def choose_driver(
     survey: Survey, settings: Settings, catalog: Catalog, distro: Distro, boards: tuple[Gpu, ...], today: date
 ) -> Driver:
     loaded = loaded_version(survey)
-    ours = installed(survey, "nvidia-driver-cuda") is not None
+    package = survey["packages"]["installed"].get("nvidia-driver-cuda")
+    ours = package is not None and package["state"] != "config-files"  # one that is only half installed is ours to finish
     if settings.driver_source == "preinstalled" or (settings.driver_source == "auto" and loaded and not ours):
         if loaded is None:
             raise Refused("no-driver", "gpu_driver_source is preinstalled and no driver is loaded", "load it, or use auto")
@@ -291,8 +293,7 @@ def choose_docker(survey: Survey, settings: Settings, catalog: Catalog, distro: 
     if survey["limits"]["may_raise"]:
         limit = -1 if settings.memlock == "unlimited" else settings.memlock
         options["default-ulimits"] = {"memlock": {"Name": "memlock", "Soft": limit, "Hard": limit}}
-    options.update(settings.docker_options)
-    return Docker(packages, source_repository, options, injection)
+    return Docker(packages, source_repository, merge(options, settings.docker_options), injection)
 
 
 def choose_images(settings: Settings, catalog: Catalog, driver: Driver | None, boards: tuple[Gpu, ...]) -> tuple[str, ...]:
