@@ -9,6 +9,7 @@ import sys
 import time
 from types import FrameType
 
+from . import runner
 from .lab import machine
 from .lab.command import say
 from .lab.errors import LabError
@@ -61,6 +62,26 @@ def requirements(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def test(arguments: argparse.Namespace) -> int:
+    return runner.test(arguments.names, every=arguments.all, keep=arguments.keep)
+
+
+def converge(arguments: argparse.Namespace) -> int:
+    return runner.converge(arguments.name)
+
+
+def scenarios(arguments: argparse.Namespace) -> int:
+    print(runner.describe(), end="")
+    return 0
+
+
+def possible(arguments: argparse.Namespace) -> int:
+    why = runner.impossible()
+    if why is not None:
+        print(why)
+    return 0 if why is None else 1
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m e2e", description="Throw-away hosts with simulated GPUs, and scenarios that run on them."
@@ -86,6 +107,23 @@ def _parser() -> argparse.ArgumentParser:
 
     verb = verbs.add_parser("requirements", help="the apt packages that the lab needs and that are not installed")
     verb.set_defaults(verb=requirements)
+
+    verb = verbs.add_parser("possible", help="whether this machine can hold the lab; if not, why")
+    verb.set_defaults(verb=possible)
+
+    verb = verbs.add_parser("scenarios", help="the scenarios: name, tier, what each shows")
+    verb.set_defaults(verb=scenarios)
+
+    verb = verbs.add_parser("test", help="run scenarios in a lab of their own; without a name those of the short tier")
+    which = verb.add_mutually_exclusive_group()
+    which.add_argument("names", nargs="*", default=[], metavar="NAME")
+    which.add_argument("--all", action="store_true", help="every scenario")
+    verb.add_argument("--keep", action="store_true", help="end at the first failure, and leave the hosts as they are")
+    verb.set_defaults(verb=test)
+
+    verb = verbs.add_parser("converge", help="bring a scenario's hosts to where its converge phase ends, and leave them so")
+    verb.add_argument("name", metavar="NAME")
+    verb.set_defaults(verb=converge)
     return parser
 
 
