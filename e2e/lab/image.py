@@ -110,7 +110,6 @@ def _base_layer(network: Network, mirror: Mirror, folder: Path) -> _Layer:
                 move_into_place(layer, kept)
         finally:
             cgroup.remove(group)
-            cgroup.remove_if_empty(network.cgroup)
     return _Layer((kept / "diff_id").read_text(), kept / "layer.tar.gz")
 
 

@@ -55,7 +55,6 @@ def build_repositories(network: Network) -> Path:
                 move_into_place(Path(scratch, "root"), root)
     finally:
         cgroup.remove(group)
-        cgroup.remove_if_empty(network.cgroup)
     return root
 
 

@@ -96,8 +96,8 @@ class Memory:
     """n float32 on a device."""
 
     def __init__(self, device: int, n: int) -> None:
-        use(device)
         self.device, self.n, self.pointer = device, n, ctypes.c_ulonglong()
+        use(device)
         check(_library.cuMemAlloc_v2(ctypes.byref(self.pointer), ctypes.c_size_t(4 * max(n, 1))))
 
     def __del__(self) -> None:

@@ -160,7 +160,7 @@ static void query(const char *names, const char *format) {
 static void table(void) {
 	const char *line = "+-----------------------------------------------------------------------------------------+";
 	const char *columns = "+-----------------------------------------+------------------------+----------------------+";
-	printf("%s       \n%s\n| NVIDIA-SMI %-22sDriver Version: %-15sCUDA Version: %-9s|\n%s\n", now, line, VERSION, VERSION, CUDA, columns);
+	printf("%s       \n%s\n| NVIDIA-SMI %-23sDriver Version: %-15sCUDA Version: %-9s|\n%s\n", now, line, VERSION, VERSION, CUDA, columns);
 	puts("| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
 	     "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n"
 	     "|                                         |                        |               MIG M. |\n"
@@ -171,10 +171,10 @@ static void table(void) {
 		printf("| %3u  %-26s%8s ", indexes[i], name, strcmp(value(i, "persistence_mode"), "Enabled") == 0 ? "On" : "Off");
 		printf("|   %s Off | %20s |\n", value(i, "bus_id"), "0");
 		printf("| N/A %4sC    P0 ", value(i, "temperature"));
-		printf("%13.0fW / ", atof(value(i, "power_draw")));
+		printf("%14.0fW / ", atof(value(i, "power_draw")));
 		printf("%4.0fW ", atof(value(i, "power_limit")));
 		snprintf(used, sizeof used, "%sMiB", value(i, "memory_used"));
-		printf("| %9s / %6sMiB |%7s%%      Default |\n", used, value(i, "memory_total"), "0");
+		printf("| %10s / %6sMiB |%7s%%      Default |\n", used, value(i, "memory_total"), "0");
 		printf("|                                         |                        | %20s |\n%s\n", value(i, "mig"), columns);
 	}
 	printf("\n%s\n| Processes: %77s|\n|  (stand-in: simulated GPU, no processes) %47s|\n%s\n", line, "", "", line);

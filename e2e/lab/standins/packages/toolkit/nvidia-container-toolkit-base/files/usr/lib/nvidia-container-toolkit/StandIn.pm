@@ -22,7 +22,11 @@ sub spew {    # into place by rename: readers see the old file or the new one
 
 sub parse { my ($text) = @_; my $value = value(\$text); $text =~ /\G\s*\z/gc or fail(\$text); return $value }
 
-sub fail { my ($text) = @_; my $rest = substr $$text, pos($$text) // 0, 1; die $rest eq '' ? "unexpected end of JSON input\n" : "invalid character '$rest' in JSON\n" }
+sub fail {
+    my ($text) = @_;
+    my $rest = substr $$text, pos($$text) // 0;
+    die $rest =~ /^\s*(\S)/ ? "invalid character '$1' in JSON\n" : "unexpected end of JSON input\n";
+}
 
 sub value {
     my ($text) = @_;
@@ -33,7 +37,8 @@ sub value {
         return {object => \@pairs} if $$text =~ /\G\}/gc;
         while (1) {
             $$text =~ /\G\s*("(?:[^"\\[:cntrl:]]|\\.)*")\s*:/gc or fail($text);
-            push @pairs, [$1, value($text)];
+            my $key = $1;
+            push @pairs, [$key, value($text)];
             return {object => \@pairs} if $$text =~ /\G\s*\}/gc;
             $$text =~ /\G\s*,/gc or fail($text);
         }
@@ -89,11 +94,13 @@ sub within {    # the object or array under a key, made when it isn't there
 
 sub gpus {    # ({index, uuid, path}, ...) as NVML lists them; dies in the real toolkit's words
     -e "$libraries/libnvidia-ml.so.1" && -x '/usr/bin/nvidia-smi' or die "failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND\n";
-    my @lines = `/usr/bin/nvidia-smi --query-gpu=index,uuid --format=csv,noheader`;
+    my $text = `/usr/bin/nvidia-smi -q -x`;
     my $code = $? >> 8;
     my %words = (9 => 'Driver Not Loaded', 18 => 'Driver/library version mismatch', 12 => 'ERROR_LIBRARY_NOT_FOUND', 6 => 'No devices were found');
     die 'failed to initialize NVML: ' . ($words{$code} // 'Unknown Error') . "\n" if $code != 0;
-    return map { /^(\d+), (\S+)/ ? {index => $1, uuid => $2, path => "/dev/nvidia$1"} : () } @lines;
+    my @gpus;
+    push @gpus, {index => scalar @gpus, uuid => $1, path => "/dev/nvidia$2"} while $text =~ m{<uuid>(.*?)</uuid>.*?<minor_number>(\d+)<}gs;
+    return @gpus;
 }
 
 sub common {    # what every container with a GPU is given: nodes, files, links and the folders whose libraries ldconfig shall find
