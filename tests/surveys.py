@@ -191,7 +191,7 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
         "device_nodes": "\n".join([*nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]),
         "modprobe": "\n".join(
             f"/etc/modprobe.d/gpu-bringup-nouveau.conf: {each}"
-            for each in ("blacklist nouveau", "blacklist nova_core", "options nouveau modeset=0")
+            for each in ("blacklist nouveau", "blacklist nova_core", "blacklist nova_drm", "options nouveau modeset=0")
         ),
         "module_version": DRIVER, "module_license": "Dual MIT/GPL", "packages": packages_of(distro, fabric),
         "repositories": "".join(

@@ -106,6 +106,7 @@ class Docker(TypedDict):
     path: str | None
     version: Read[str]
     snap: bool
+    podman: bool  # `docker` is podman's imitation
     info: Read[dict[str, Any]]
     running: Read[list[Container]]
     images: Read[list[str]]  # each as repository:tag and, where it was pulled, as repository@digest
@@ -143,7 +144,7 @@ class Unit(TypedDict):
 
 
 class Disk(TypedDict):
-    free_kib: int
+    free_kib: int | None
     free_inodes: int | None
 
 

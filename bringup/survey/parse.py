@@ -72,7 +72,7 @@ class Sections(dict[str, Section]):
         """Lines of a section that is always there."""
         section = self[name]
         if section.status != "ok":
-            raise SurveyError(f"section {name} is {section.status}: {section.text}")
+            raise SurveyError(f"section {name} is {section.status}: {' '.join(section.text.split())[:300]}")
         return section.lines
 
     def files(self, name: str) -> dict[str, str | Unreadable]:
@@ -313,6 +313,7 @@ def _docker(got: Sections, clock_s: float) -> Docker:
         path=path or None,
         version=found.group(1) if isinstance(version, str) and (found := re.search(r"version ([\d.]+)", version)) else version,
         snap=got["docker_snap"].status == "ok",
+        podman=isinstance(version, str) and "podman" in version,
         info=got.read("docker_info", info),
         running=got.read("docker_running", lambda section: [_container(line) for line in section.lines if line.strip()]),
         images=got.read("docker_images", lambda section: [each for each in section.text.split() if "<none>" not in each]),
@@ -376,7 +377,7 @@ def _disks(got: Sections) -> dict[str, Disk]:
     for name, key in (("disks", "free_kib"), ("inodes", "free_inodes")):
         for line in got[name].lines if got[name].status == "ok" else []:
             fields = line.split()
-            disk = found.setdefault(fields[-1], Disk(free_kib=0, free_inodes=None))
+            disk = found.setdefault(fields[-1], Disk(free_kib=None, free_inodes=None))
             disk[key] = int(fields[-3]) if fields[-3].isdigit() else None  # type: ignore[literal-required]
     return found
 

@@ -1,0 +1,119 @@
+"""facts/survey.sh itself, run on this machine by the shells that hosts have."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from pyinfra.api.exceptions import FactProcessError
+
+import facts.survey
+from bringup.survey import Survey
+from facts.survey import HostSurvey
+from tests.shape import mismatches
+from tests.surveys import converged, fresh
+
+SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"]}
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    found = SHELLS[request.param]
+    if shutil.which(found[0]) is None:
+        pytest.skip(
+            f"{found[0]} is not installed (Debian: apt-get install {found[0]}{'-static' if found[0] == 'busybox' else ''})"
+        )
+    return found
+
+
+@functools.cache
+def survey_by(*argv: str) -> list[str]:
+    """What a survey of this machine prints; taken once, for several tests."""
+    return run(list(argv), HOME="/nonexistent")[0]
+
+
+def run(argv: list[str], **more: str) -> tuple[list[str], float]:
+    """What the survey printed, and how many seconds it took until nobody held its output open any more."""
+    began = time.monotonic()
+    done = subprocess.run(
+        [*argv, "-c", HostSurvey().command()], capture_output=True, text=True, env={**os.environ, **more}, timeout=60, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines(), time.monotonic() - began
+
+
+def test_a_survey_of_this_machine_is_whole(shell: list[str]) -> None:
+    lines = survey_by(*shell)
+    survey = HostSurvey().process(lines)
+    assert mismatches(survey, Survey) == []
+    assert survey["root"] == (os.geteuid() == 0) and survey["kernel"] == os.uname().release
+    assert abs(survey["clock_offset_s"]) < 30
+    assert survey["memory_mib"] and survey["disks"]["/"]["free_kib"] and survey["disks"]["/"]["free_inodes"]
+
+
+def test_without_root_what_needs_it_is_unreadable_and_nothing_else_is_missing(shell: list[str]) -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv to become another user")
+    survey = HostSurvey().process(survey_by(*NOBODY, *shell))
+    assert mismatches(survey, Survey) == []
+    assert survey["root"] is False and survey["container"] == {"unreadable": "needs root"}
+    assert survey["kernel"] == os.uname().release and survey["os"] == HostSurvey().process(survey_by(*shell))["os"]
+
+
+def test_a_noisy_login_shell_does_no_harm(shell: list[str]) -> None:
+    lines = survey_by(*shell)
+    noisy = HostSurvey().process(["Last login: today", "@@end", "|x", *lines])
+    quiet = HostSurvey().process(lines)
+    assert {**noisy, "clock_offset_s": 0} == {**quiet, "clock_offset_s": 0}
+
+
+def test_what_hangs_forever_is_a_timeout_and_the_survey_ends(
+    shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until its output is closed: as long as a job holds it open, ssh goes on waiting."""
+    limit_s = 1
+    monkeypatch.setattr(facts.survey, "LIMIT_S", limit_s)
+    for tool in ("nvidia-smi", "docker"):
+        (tmp_path / tool).write_text(f"#!/bin/sh\necho $$ >>{tmp_path}/pids\nexec sleep 300\n")
+        (tmp_path / tool).chmod(0o755)
+    try:
+        lines, took_s = run(shell, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    finally:
+        for pid in (tmp_path / "pids").read_text().split():
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+    assert took_s < limit_s + 3
+    survey = HostSurvey().process(lines)
+    for found in (survey["driver"]["smi"], survey["docker"]["info"], survey["docker"]["running"], survey["docker"]["version"]):
+        assert found == {"unreadable": "no answer within the time limit"}
+    assert survey["kernel"] == os.uname().release
+
+
+def test_tests_build_their_surveys_from_the_sections_that_the_script_prints() -> None:
+    """tests/surveys.py would go stale otherwise. Only of dpkg's: this is no rpm machine, or some are left out."""
+    script = HostSurvey().command()
+    names = [line.split(" ")[0][2:] for line in fresh().lines if line.startswith("@@")][1:-1]
+    assert [name for name in names if name not in script] == []
+    if shutil.which("dpkg-query") and shutil.which("dash"):
+        printed = {line.split(" ")[0][2:] for line in survey_by("dash") if line.startswith("@@")}
+        assert printed - {"gpu-bringup-survey", "end"} == set(fresh().sections) == set(converged().sections)
+
+
+def test_output_that_is_no_survey_fails_the_fact_by_pyinfras_own_error() -> None:
+    with pytest.raises(FactProcessError, match="the survey was cut off"):
+        HostSurvey().process(fresh().lines[:40])
+
+
+def test_the_wait_before_looking_is_a_number_and_nothing_else() -> None:
+    assert "\nWAIT_S=7 " in HostSurvey().command(wait_s=7)
+    with pytest.raises(ValueError, match="invalid literal"):
+        HostSurvey().command(wait_s="7; touch /x")  # type: ignore[arg-type]
