@@ -139,10 +139,15 @@ def gpu_host(boards: tuple[Board, ...], settings: Settings) -> None:
 
 
 @pytest.fixture(scope="session")
-def loaded(host: Host) -> str | None:
+def driver_text(host: Host) -> str:
+    """What the loaded driver says of itself; empty where none is loaded."""
+    return str(host.run("cat /proc/driver/nvidia/version").stdout)
+
+
+@pytest.fixture(scope="session")
+def loaded(driver_text: str) -> str | None:
     """The version of the driver that the kernel runs."""
-    text = host.run("cat /proc/driver/nvidia/version").stdout
-    found = re.search(r"^NVRM version:.*?\s(\d{3}\.\d+(\.\d+)?)\s", text, re.M)
+    found = re.search(r"^NVRM version:.*?\s(\d{3}\.\d+(\.\d+)?)\s", driver_text, re.M)
     return found.group(1) if found else None
 
 

@@ -55,7 +55,8 @@ def load(file: str, limit: list[str]) -> list[HostSpec]:
     except SystemExit:
         raise UserError(f"--inventory {file} ended by itself: see what it printed") from None
     except Exception as error:
-        raise UserError(f"--inventory {file} cannot be read: {error}") from None
+        cause = getattr(error, "exception", error)  # pyinfra wraps what goes wrong in an inventory
+        raise UserError(f"--inventory {file} cannot be read: {type(cause).__name__}: {cause}") from None
     hosts = select(inventory, limit)
     if not hosts:
         raise UserError(f"--inventory {file} has no hosts" + (f" that match {', '.join(limit)}" if limit else ""))

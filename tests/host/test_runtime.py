@@ -14,8 +14,7 @@ from tests.host.expected import daemon_options, injection
 
 @pytest.mark.usefixtures("gpu_host")
 def test_toolkit_is_whole_and_has_no_known_hole(host: Host, catalog: Catalog) -> None:
-    found = {name: host.package(name).version for name in catalog.toolkit.packages if host.package(name).is_installed}
-    assert set(found) == set(catalog.toolkit.packages)
+    found = {name: host.package(name).version for name in catalog.toolkit.packages}  # fails where one is not installed
     assert len(set(found.values())) == 1, found
     assert all(versions.at_least(each, catalog.toolkit.floor) for each in found.values()), catalog.toolkit.floor
 
