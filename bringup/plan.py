@@ -11,12 +11,13 @@ from typing_extensions import override
 
 from bringup.catalog import Catalog
 from bringup.errors import HostError
+from bringup.policy import Refused
+from bringup.policy.target import make_target
 from bringup.settings import Settings
 from bringup.steps import Change, Skip, containers, driver, packages
 from bringup.steps import provenance as provenance_step
 from bringup.survey import Survey
 from bringup.target import Target
-from bringup.targeting import Refused, make_target
 
 StepFunction = Callable[[Survey, Target], Change | Skip | None]
 

@@ -9,11 +9,12 @@ from typing import Any, Literal
 from bringup.settings import Reboot, Verify
 
 Injected = Literal["cdi", "runtime"]
+Family = Literal["apt", "dnf", "zypper"]
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A signed apt repository. NVIDIA's are flat (`deb URL /`): suite `/` and no component."""
+    """A signed package repository. NVIDIA's for apt are flat (`deb URL /`): suite `/` and no component."""
 
     name: str  # nvidia-driver
     url: str
@@ -22,14 +23,21 @@ class Repository:
     keyring: str  # where the key lies on the host: the path that the vendor's own instructions use, so that both agree
     suite: str = "/"
     component: str | None = None
+    family: Family = "apt"
 
     @property
     def sources_file(self) -> str:
-        return f"/etc/apt/sources.list.d/gpu-bringup-{self.name}.sources"
+        folder = {"apt": "/etc/apt/sources.list.d", "dnf": "/etc/yum.repos.d", "zypper": "/etc/zypp/repos.d"}[self.family]
+        return f"{folder}/gpu-bringup-{self.name}.{'sources' if self.family == 'apt' else 'repo'}"
 
     @property
     def sources_text(self) -> str:
-        """In deb822, which apt reads since 1.1."""
+        """deb822 (apt reads it since 1.1), or an ini section for dnf and zypper."""
+        if self.family != "apt":
+            return (
+                f"# written by gpu-bringup\n[gpu-bringup-{self.name}]\nname={self.name}\nbaseurl={self.url}\nenabled=1\n"
+                f"gpgcheck=1\ngpgkey={self.key_url}\n"
+            )
         components = f"Components: {self.component}\n" if self.component else ""
         return (
             f"# written by gpu-bringup\nTypes: deb\nURIs: {self.url}\nSuites: {self.suite}\n"
@@ -71,6 +79,7 @@ class Toolkit:
 class Target:
     """One host's target."""
 
+    family: Family  # of the package manager
     driver: Driver | None  # None: a host without GPU, where that is fine
     blocked_modules: tuple[str, ...]
     docker: Docker

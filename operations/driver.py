@@ -24,7 +24,7 @@ SERVICE_TIMEOUT_S = 180  # nvidia-persistenced on an 8-GPU host without persiste
 
 @host_operation
 def kernel_headers(target: Target) -> Commands:
-    """Headers of the running kernel, which the module is built against."""
+    """Headers of the running kernel, which the module is built against, and what brings those of the next kernel."""
     if needed("kernel-headers", target) and target.driver:
         yield from apt.install(target, target.driver.headers, None, None)
 

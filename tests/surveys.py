@@ -146,7 +146,8 @@ def packages_of(distro: str, fabric: bool) -> str:
     toolkit = ["nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1"]
     lines = [f"{each} {DRIVER}-1 hold installed" for each in driver] + [f"{each} {TOOLKIT}-1 hold installed" for each in toolkit]
     lines += [f"docker.io {DOCKERS[distro]}+dfsg1-1+b3 install installed", "libcuda1 580.159.04-1 install installed"]
-    return "\n".join([*lines, f"linux-headers-{KERNELS[distro]} 1 install installed"])
+    headers = (f"linux-headers-{KERNELS[distro]}", "linux-headers-cloud-amd64")
+    return "\n".join([*lines, *(f"{each} 1 install installed" for each in headers)])
 
 
 def unit(name: str, active: str = "active", enabled: str = "enabled") -> str:

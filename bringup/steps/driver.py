@@ -36,13 +36,18 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
 
 
 def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
-    """The module is built for the running kernel, or apt succeeds and nothing is there after it."""
-    if any(each["release"] == survey["kernel"] and each["headers"] for each in survey["kernels"]):
+    """Headers of the running kernel, or apt succeeds and no module is there after it; and what brings those of the next one."""
+    there = any(each["release"] == survey["kernel"] and each["headers"] for each in survey["kernels"])
+    lacking = missing(survey, driver.headers[1:] if there else driver.headers)
+    if not lacking:  # installed, and yet no headers: the missing module says so
         return None
-    if not missing(survey, driver.headers):  # installed, and yet no headers: other steps say so
-        return None
-    after = with_installed(survey, list(driver.headers))
-    return Change(f"no headers of the running kernel {survey['kernel']}", f"install {', '.join(driver.headers)}", after)
+    after = with_installed(survey, lacking)
+    why = (
+        f"kernel {survey['kernel']} has no headers"
+        if not there
+        else "the next kernel would come without headers, and so without a driver"
+    )
+    return Change(why, f"install {', '.join(lacking)}", after)
 
 
 def nouveau_out(survey: Survey, target: Target) -> Change | None:

@@ -1,0 +1,73 @@
+"""Docker: from where, how it gets the GPUs into containers, and what its daemon.json must hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bringup import versions
+from bringup.catalog import Catalog, Distro
+from bringup.daemon_json import merge
+from bringup.policy import Refused
+from bringup.policy.repositories import repository
+from bringup.settings import Settings
+from bringup.survey import Survey, known
+from bringup.target import Docker, Injected, Repository
+
+
+def choose_docker(survey: Survey, settings: Settings, catalog: Catalog, distro: Distro, *, gpu: bool) -> Docker:
+    """Raises Refused."""
+    there = known(survey["docker"]["version"])
+    if settings.docker_source == "existing" and there is None:
+        raise Refused("no-docker", "gpu_docker_source is existing and there is no Docker", "install it, or use auto")
+    packages, version, source = _source(survey, settings, catalog, distro)
+    injection = choose_injection(settings, catalog, there or version)
+    return Docker(packages, None if there else source, options(survey, settings, gpu=gpu, injection=injection), injection)
+
+
+def _source(
+    survey: Survey, settings: Settings, catalog: Catalog, distro: Distro
+) -> tuple[tuple[str, ...], str, Repository | None]:
+    """(packages, the version that they will bring, the repository that they come from)."""
+    own = distro.docker
+    wants_own = settings.docker_source == "distro" or (settings.docker_source == "auto" and own.ce_os is None)
+    if wants_own:
+        if own.own_package is None:
+            raise Refused("no-docker-package", f"{distro.name} has no Docker of its own", "set gpu_docker_source to docker")
+        return (own.own_package, *own.own_extra), own.own_version or "0", None
+    if own.ce_os is None:
+        raise Refused("no-docker-repository", f"Docker has no repository for {distro.name}", "set gpu_docker_source to distro")
+    needed = known(survey["docker"]["version"]) is None
+    return (
+        catalog.docker.packages,
+        catalog.docker.newest,
+        repository(settings, catalog, "docker", distro, survey["arch"]) if needed else None,
+    )
+
+
+def choose_injection(settings: Settings, catalog: Catalog, version: str) -> Injected:
+    """CDI from Docker 25 on; the nvidia runtime with any Docker. Raises Refused."""
+    able = versions.at_least(version, catalog.docker.cdi_since)
+    if settings.injection == "cdi" and not able:
+        way = f"it needs {catalog.docker.cdi_since} or newer: set gpu_injection to auto or runtime"
+        raise Refused("docker-without-cdi", f"Docker {version} cannot inject by CDI", way)
+    if settings.injection != "auto":
+        return settings.injection
+    return "cdi" if able else "runtime"
+
+
+def options(survey: Survey, settings: Settings, *, gpu: bool, injection: Injected) -> dict[str, Any]:
+    """Keys of daemon.json, with the user's own (gpu_docker_options) merged in."""
+    found: dict[str, Any] = {"default-shm-size": settings.shm_size}
+    if gpu:
+        found["runtimes"] = {"nvidia": {"path": "nvidia-container-runtime", "args": []}}
+        found["default-runtime"] = settings.default_runtime
+        if injection == "cdi":
+            found["features"] = {"cdi": True}
+    if settings.insecure_registries:
+        found["insecure-registries"] = list(settings.insecure_registries)
+    if settings.registry_mirrors:
+        found["registry-mirrors"] = list(settings.registry_mirrors)
+    if survey["limits"]["may_raise"]:
+        limit = -1 if settings.memlock == "unlimited" else settings.memlock
+        found["default-ulimits"] = {"memlock": {"Name": "memlock", "Soft": limit, "Hard": limit}}
+    return merge(found, settings.docker_options)

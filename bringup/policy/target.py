@@ -1,0 +1,66 @@
+"""A host's whole target, from survey, settings, catalog and date. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import date
+from typing import Any
+
+from bringup.catalog import Catalog
+from bringup.policy.docker import choose_docker
+from bringup.policy.driver import choose_driver
+from bringup.policy.gpus import known_gpus
+from bringup.policy.host import refuse_unfit_engine, refuse_what_is_not_ours, supported_distro
+from bringup.policy.images import choose_images
+from bringup.policy.repositories import repository
+from bringup.settings import Settings
+from bringup.survey import Survey, gpus
+from bringup.target import Target, Toolkit
+
+BLOCKED = ("nouveau", "nova_core", "nova_drm")  # in-tree drivers that bind NVIDIA GPUs; the Rust ones from kernel 7.0 on
+
+
+def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: date) -> Target:
+    """Raises Refused."""
+    refuse_what_is_not_ours(survey, settings)
+    distro = supported_distro(survey, settings, catalog)
+    refuse_unfit_engine(survey)
+    boards = known_gpus(survey, settings, catalog)
+    driver = choose_driver(survey, settings, catalog, distro, boards, today) if boards else None
+    toolkit = None
+    if boards:
+        toolkit = Toolkit(
+            packages=catalog.toolkit.packages,
+            floor=catalog.toolkit.floor,
+            repository=repository(settings, catalog, "nvidia-toolkit", distro, survey["arch"]),
+            hold=settings.hold_packages != "none",
+        )
+    branch = catalog.branch(int(driver.wanted.split(".")[0])) if driver else None
+    return Target(
+        family=distro.family,
+        driver=driver,
+        blocked_modules=BLOCKED if driver and driver.source != "preinstalled" else (),
+        docker=choose_docker(survey, settings, catalog, distro, gpu=bool(boards)),
+        toolkit=toolkit,
+        memlock=settings.memlock if survey["limits"]["may_raise"] else None,
+        images=choose_images(settings, catalog, branch, boards, survey["arch"]) if boards else (),
+        reboot=settings.reboot,
+        reboot_timeout_s=settings.reboot_timeout,
+        lock_timeout_s=settings.lock_timeout,
+        accepted=settings.accept,
+        verify=settings.verify,
+        expected_gpus=settings.expected_count if settings.expected_count is not None else len(gpus(survey)),
+        settings=chosen(settings),
+    )
+
+
+def chosen(settings: Settings) -> dict[str, Any]:
+    """The settings that differ from their defaults, JSON-able."""
+    default = Settings()
+    found: dict[str, Any] = {}
+    for each in fields(Settings):
+        value = getattr(settings, each.name)
+        if value != getattr(default, each.name):
+            found[each.name] = sorted(value) if isinstance(value, frozenset) else value
+    found["repositories"] = {name: override.url for name, override in settings.repositories.items()}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}
