@@ -6,6 +6,7 @@ nvidia-smi and libcuda. standins/rootfs/usr/lib/simulated-gpu is the other half 
 
 from __future__ import annotations
 
+import shutil
 import struct
 import uuid
 from dataclasses import dataclass
@@ -91,10 +92,12 @@ def prepare_gpu(profile: GpuProfile, folder: Path) -> list[str]:
 
     Serial numbers and UUIDs follow from the folder's path, so a host has the same GPUs whenever it is switched on.
     """
-    (folder / "gpus").mkdir(parents=True, exist_ok=True)
+    for name in ("gpus", "pci"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / "gpus").mkdir(parents=True)
     (folder / "profile").write_text(f"name={profile.name}\nnouveau={'yes' if profile.nouveau else 'no'}\n")
     devices = folder / "pci" / "devices"
-    (folder / "pci" / "drivers").mkdir(parents=True, exist_ok=True)
+    (folder / "pci" / "drivers").mkdir(parents=True)
     write_pci_device(devices / "0000:00:03.0", (0x1AF4, 0x1041), (0x1AF4, 0x0001), 0x020000)  # a VM's network card
     slots = _VM_SLOTS if len(profile.gpus) == 1 else _HGX_SLOTS
     for index, (model, slot) in enumerate(zip(profile.gpus, slots, strict=False)):
