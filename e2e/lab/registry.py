@@ -10,7 +10,7 @@ from .command import run
 from .network import Network
 from .paths import STATE
 
-PORT = 5000
+PORT = 8083  # not 5000: the docker-registry package starts a service there where systemd runs
 SERVICE = "registry"
 
 _CONFIG = """\

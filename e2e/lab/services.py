@@ -62,8 +62,7 @@ def _check_free(address: str, port: int, name: str) -> None:
             probe.bind((address, port))
         except OSError as problem:
             raise LabError(
-                f"the lab's {name} cannot have {address}:{port} ({problem.strerror}): `ss -tlnp sport = :{port}` shows who has it; "
-                "Debian's docker-registry package starts a service of its own where systemd runs (systemctl disable --now docker-registry)"
+                f"the lab's {name} cannot have {address}:{port} ({problem.strerror}): `ss -tlnp sport = :{port}` shows who has it"
             ) from None
 
 

@@ -22,10 +22,12 @@ loop)
     exec 9</proc/self/ns/net # for boot, which makes the card's other end here
     while :; do
         find "$LAB_CGROUP/machine" -mindepth 1 -depth -type d -exec rmdir {} +
-        # /proc/uptime begins at 0 on every boot: programs that wait for a reboot look at it
-        now=$(cut -d. -f1 /proc/uptime)
+        # /proc/uptime begins at 0 on every boot: programs that wait for a reboot look at it. The offset counts from the clock of the
+        # kernel, which is not that of this machine if it is a container with a clock of its own.
+        own=$(sed -n 's/^boottime *\(-\?[0-9]*\).*/\1/p' /proc/self/timens_offsets)
+        offset=$((own - $(cut -d. -f1 /proc/uptime)))
         code=0
-        unshare --net --time --fork --boottime "-$now" --monotonic "-$now" "$0" boot "$@" || code=$?
+        unshare --net --time --fork --boottime "$offset" --monotonic "$offset" "$0" boot "$@" || code=$?
         [ "$code" = 133 ] || exit "$code" # 133: the host has asked for a reboot
     done
     ;;
