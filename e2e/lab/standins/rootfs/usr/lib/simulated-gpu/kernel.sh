@@ -22,14 +22,20 @@ kernel_log() { logger -t kernel -- "$*" 2>/dev/null || :; }
 # gpus, switches: PCI addresses of NVIDIA devices of one class
 nvidia_devices() {
 	for device in "$devices"/*; do
-		[ "$(cat "$device/vendor")" = 0x10de ] || continue
-		case $(cat "$device/class") in $1*) basename "$device" ;; esac
+		read -r vendor <"$device/vendor"
+		read -r class <"$device/class"
+		case $vendor$class in 0x10de$1*) echo "${device##*/}" ;; esac
 	done
 }
 gpus() { nvidia_devices 0x03; }
 switches() { nvidia_devices 0x0680; }
 
-driver_of() { [ ! -L "$devices/$1/driver" ] || basename "$(readlink "$devices/$1/driver")"; }
+# the driver of a device in $driver, empty if it has none
+find_driver() {
+	driver=''
+	[ ! -L "$devices/$1/driver" ] || driver=$(readlink "$devices/$1/driver")
+	driver=${driver##*/}
+}
 
 bind_driver() { # ADDRESS DRIVER
 	mkdir -p "/sys/bus/pci/drivers/$2"
@@ -61,7 +67,10 @@ drop_module() {
 }
 
 load_nouveau() {
-	for gpu in $(gpus); do [ -n "$(driver_of "$gpu")" ] || bind_driver "$gpu" nouveau; done
+	for gpu in $(gpus); do
+		find_driver "$gpu"
+		[ -n "$driver" ] || bind_driver "$gpu" nouveau
+	done
 	add_module nouveau 3219456 -
 }
 
@@ -71,10 +80,8 @@ load_nvidia() {
 	version=$(modinfo -F version "$file")
 	free=
 	for gpu in $(gpus); do
-		case $(driver_of "$gpu") in
-		'') free="$free $gpu" ;;
-		*) kernel_log "NVRM: GPU $gpu is already bound to $(driver_of "$gpu")." ;;
-		esac
+		find_driver "$gpu"
+		if [ -z "$driver" ]; then free="$free $gpu"; else kernel_log "NVRM: GPU $gpu is already bound to $driver."; fi
 	done
 	if [ -z "$free" ]; then
 		kernel_log "NVRM: No NVIDIA GPU found. (stand-in)"
@@ -92,7 +99,8 @@ load_nvidia() {
 	done
 	for file in "$state"/hardware/gpus/*; do
 		address=$(sed -n 's/^address=//p' "$file")
-		[ "$(driver_of "$address")" = nvidia ] || continue
+		find_driver "$address"
+		[ "$driver" = nvidia ] || continue
 		cp "$file" $state/driver/gpus/
 		mkdir "/proc/driver/nvidia/gpus/$address"
 		sed -n 's/^name=/Model: \t\t /p; s/^uuid=/GPU UUID: \t /p; s/^address=/Bus Location: \t /p; s/^minor=/Device Minor: \t /p' "$file" \
