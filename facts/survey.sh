@@ -179,7 +179,7 @@ head_ modprobe ok
 for f in /etc/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf; do
     [ -r "$f" ] || continue
     while IFS= read -r l || [ -n "$l" ]; do
-        case $l in *nouveau*|*nova_core*|*nvidia*) printf '|%s\n' "$f: $l" ;; esac
+        case $l in *nouveau*|*nova_*|*nvidia*) printf '|%s\n' "$f: $l" ;; esac
     done <"$f"
 done
 file_named runfile /usr/bin/nvidia-uninstall
