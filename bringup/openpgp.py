@@ -10,6 +10,7 @@ import binascii
 import hashlib
 
 PUBLIC_KEY = 6  # packet tag; sub-keys have 14
+BEGIN, END = b"-----BEGIN PGP PUBLIC KEY BLOCK-----", b"-----END PGP PUBLIC KEY BLOCK-----"
 
 
 class NotAKey(ValueError):
@@ -17,24 +18,25 @@ class NotAKey(ValueError):
 
 
 def dearmor(data: bytes) -> bytes:
-    """Binary packets from an ASCII-armoured or already binary key. Raises NotAKey."""
+    """Binary packets from an ASCII-armoured or already binary key; of several armoured blocks all, since apt trusts all. Raises NotAKey."""
     text = data.lstrip()
-    if not text.startswith(b"-----BEGIN PGP PUBLIC KEY BLOCK-----"):
+    if not text.startswith(BEGIN):
         if data and data[0] & 0x80:
             return data
         raise NotAKey(_looks_like(data))
-    lines = text.decode("ascii", "replace").splitlines()
-    try:
-        end = lines.index("-----END PGP PUBLIC KEY BLOCK-----")
-    except ValueError:
-        raise NotAKey("a key that is cut off") from None
-    body = lines[1:end]
-    if "" in (each.strip() for each in body):  # headers end with an empty line
-        body = body[[each.strip() for each in body].index("") + 1 :]
-    try:
-        return base64.b64decode("".join(each.strip() for each in body if not each.startswith("=")), validate=True)
-    except binascii.Error as error:
-        raise NotAKey(f"a key with a broken armour ({error})") from None
+    packets = b""
+    for block in text.split(BEGIN)[1:]:
+        lines = [each.strip() for each in block.splitlines()]
+        if END not in lines:
+            raise NotAKey("a key that is cut off")
+        body = lines[1 : lines.index(END)]  # the first is the rest of the line of BEGIN
+        if b"" in body:  # headers end with an empty line
+            body = body[body.index(b"") + 1 :]
+        try:
+            packets += base64.b64decode(b"".join(each for each in body if not each.startswith(b"=")), validate=True)
+        except binascii.Error as error:
+            raise NotAKey(f"a key with a broken armour ({error})") from None
+    return packets
 
 
 def fingerprints(data: bytes) -> tuple[str, ...]:
@@ -53,6 +55,8 @@ def fingerprints(data: bytes) -> tuple[str, ...]:
         if tag == PUBLIC_KEY:
             if not body or body[0] != 4:
                 raise NotAKey(f"a key of version {body[0] if body else '?'}: only version 4 is known here")
+            if length > 0xFFFF:  # of which the fingerprint has no room for the length
+                raise NotAKey("a key that is too long")
             found.append(hashlib.sha1(b"\x99" + length.to_bytes(2, "big") + body).hexdigest().upper())  # noqa: S324 (RFC 4880 §12.2)
         at = start + length
     if not found:
