@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -191,6 +192,15 @@ def _mapping(key: str, value: object) -> Mapping[str, Any]:
     return dict(value)
 
 
+def _options(key: str, value: object) -> Mapping[str, Any]:
+    found = _mapping(key, value)
+    try:
+        json.dumps(found, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise wrong(key, value, f"it must hold what JSON can hold ({error})") from None
+    return found
+
+
 def _repositories(key: str, value: object) -> Mapping[str, RepositoryOverride]:
     found: dict[str, RepositoryOverride] = {}
     for name, fields_ in _mapping(key, value).items():
@@ -204,8 +214,13 @@ def _repositories(key: str, value: object) -> Mapping[str, RepositoryOverride]:
         if "url" not in given:
             raise wrong(where, fields_, "it needs a url")
         for each in ("url", "key_url"):
-            if each in given and not re.match(r"(https?|file)://\S+$", str(given[each])):
+            if each in given and not re.fullmatch(r"(https?|file)://\S+", str(given[each])):
                 raise wrong(f"{where}[{each!r}]", given[each], "it must begin with http://, https:// or file://, without spaces")
+            if each in given and re.match(r"\w+://[^/]*@", str(given[each])):  # it would end up in reports, and in a file for all
+                secret = re.sub(r"//[^/]*@", "//***@", str(given[each]))
+                raise wrong(
+                    f"{where}[{each!r}]", secret, "it must be without user and password: apt has them in /etc/apt/auth.conf.d"
+                )
         fingerprint = given.get("fingerprint")
         if fingerprint is not None and not FINGERPRINT.fullmatch(str(fingerprint)):
             raise wrong(f"{where}['fingerprint']", fingerprint, "it must be 40 hexadecimal digits, in upper case")
@@ -222,7 +237,7 @@ READERS: Mapping[str, Any] = {
     "reboot_timeout": _seconds,
     "lock_timeout": _seconds,
     "docker_source": _choice(*get_args(DockerSource)),
-    "docker_options": _mapping,
+    "docker_options": _options,
     "docker_users": _texts,
     "default_runtime": _choice(*get_args(Runtime)),
     "injection": _choice(*get_args(Injection)),

@@ -23,11 +23,16 @@ def upstream_of(package_version: str) -> str:
 
 def key(version: str) -> tuple[int, ...]:
     """A sort key: (580, 159, 4) of `580.159.04-1`."""
-    return tuple(int(part) for part in re.findall(r"\d+", upstream_of(version)))
+    return _numbers(upstream_of(version))
 
 
 def newest(versions: Iterable[str]) -> str | None:
-    return max(versions, key=lambda each: (key(each), each), default=None)
+    """The newest of versions with or without a distribution's revision, which decides between equal ones."""
+    return max(versions, key=lambda each: (key(each), _numbers(each.partition("-")[2]), each), default=None)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
 def at_least(version: str, floor: str) -> bool:

@@ -1,0 +1,108 @@
+"""Settings from group data: what is right is read, what is wrong is named in one sentence with the next step."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from bringup.errors import UserError
+from bringup.settings import KEYS, READERS, RepositoryOverride, Settings, read_settings
+
+URL = "https://mirror.example/cuda/{distro}/{arch}/"
+
+WRONG = [
+    ("gpu_driver_brnach", "lts", "unknown setting gpu_driver_brnach; did you mean gpu_driver_branch?"),
+    ("gpu_image", ["x"], "did you mean gpu_images?"),
+    ("gpu_xyzzyx", 1, "unknown setting gpu_xyzzyx (all settings: gpu_driver_source, "),
+    ("gpu_driver_branch", 580.1, "gpu_driver_branch is 580.1: a version must be given as text: put quotes around it"),
+    ("gpu_driver_branch", True, "it must be auto, lts, production, a branch such as 580"),
+    ("gpu_driver_branch", "58O", "gpu_driver_branch is '58O'"),
+    ("gpu_driver_branch", "580.159.04; reboot", "it must be"),
+    ("gpu_driver_branch", ["580"], "it must be"),
+    ("gpu_driver_branch", None, "it must be"),
+    ("gpu_driver_source", "nvida", "it must be one of auto, nvidia, distro, preinstalled; did you mean nvidia?"),
+    ("gpu_reboot", True, "gpu_reboot is True: it must be one of if-idle, never, always"),
+    ("gpu_reboot", ["never"], "it must be one of"),
+    ("gpu_reboot_timeout", "1800", "gpu_reboot_timeout is '1800': it must be a whole number of seconds"),
+    ("gpu_reboot_timeout", 0, "1 or more"),
+    ("gpu_reboot_timeout", 1800.0, "it must be a whole number of seconds"),
+    ("gpu_lock_timeout", True, "gpu_lock_timeout is True: it must be a whole number of seconds"),
+    ("gpu_expected_count", -1, "0 or more"),
+    ("gpu_expected_count", 8.0, "it must be a whole number of GPUs"),
+    ("gpu_expected_count", False, "it must be a whole number of GPUs"),
+    ("gpu_expected_model", "", "it must be a text"),
+    ("gpu_images", "auto", 'gpu_images is \'auto\': it must be a list of texts, such as ["a", "b"]'),
+    ("gpu_images", [1], "it must be a list of texts"),
+    ("gpu_insecure_registries", {"a": 1}, "it must be a list of texts"),
+    ("gpu_memlock", "64g", "it must be unlimited or a whole number of bytes"),
+    ("gpu_memlock", 1.5, "it must be unlimited"),
+    ("gpu_memlock", True, "it must be unlimited"),
+    ("gpu_shm_size", 8, "it must be a size such as 8g or 512m"),
+    ("gpu_shm_size", "8 GB", "it must be a size"),
+    ("gpu_require_floors", "yes", "gpu_require_floors is 'yes': it must be true or false"),
+    ("gpu_require_floors", 1, "it must be true or false"),
+    ("gpu_docker_options", [], "it must be a mapping"),
+    ("gpu_docker_options", {1: 2}, "it must be a mapping from names to values"),
+    ("gpu_docker_options", {"a": {1, 2}}, "it must hold what JSON can hold"),
+    ("gpu_docker_options", {"a": float("nan")}, "it must hold what JSON can hold"),
+    ("gpu_accept", "container-host", "it must be a list of texts"),
+    ("gpu_accept", ["container"], "did you mean container-host?"),
+    ("gpu_reports", 1, "it must be a text"),
+    ("gpu_repositories", {"nvidia": {"url": URL}}, "the sources are nvidia-driver, nvidia-toolkit, docker; did you mean nvidia-driver?"),
+    ("gpu_repositories", {"docker": URL}, "gpu_repositories['docker'] is 'https://"),
+    ("gpu_repositories", {"docker": {"key_url": URL}}, "it needs a url"),
+    ("gpu_repositories", {"docker": {"url": URL, "key": URL}}, "it may hold url, key_url and fingerprint"),
+    ("gpu_repositories", {"docker": {"url": "mirror.example"}}, "it must begin with http://, https:// or file://"),
+    ("gpu_repositories", {"docker": {"url": "http://a/ [trusted=yes]"}}, "without spaces"),
+    ("gpu_repositories", {"docker": {"url": "http://a/\nTrusted: yes"}}, "without spaces"),
+    ("gpu_repositories", {"docker": {"url": "http://a/\n"}}, "without spaces"),
+    ("gpu_repositories", {"docker": {"url": "https://user:secret@a/"}}, "without user and password"),
+    ("gpu_repositories", {"docker": {"url": URL, "fingerprint": "3bf863cc"}}, "it must be 40 hexadecimal digits, in upper case"),
+    ("gpu_repositories", {"docker": {"url": URL, "key_url": None}}, "['key_url'] is None"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "said"), WRONG, ids=[f"{key}={value!r}"[:60] for key, value, _ in WRONG])
+def test_a_wrong_setting_is_one_sentence_with_the_value_and_the_next_step(key: str, value: object, said: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_settings({key: value})
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_password_in_an_address_is_not_repeated_in_the_error() -> None:
+    with pytest.raises(UserError) as error:
+        read_settings({"gpu_repositories": {"docker": {"url": "https://user:secret@a/"}}})
+    assert "secret" not in str(error.value)
+
+
+RIGHT: list[tuple[str, object, object]] = [
+    ("gpu_driver_branch", 580, "580"), ("gpu_driver_branch", "580.159.04", "580.159.04"), ("gpu_driver_branch", "495.46", "495.46"),
+    ("gpu_memlock", 0, 0), ("gpu_memlock", "unlimited", "unlimited"), ("gpu_images", ("a", "b"), ("a", "b")), ("gpu_images", [], ()),
+    ("gpu_expected_count", 0, 0), ("gpu_expected_count", None, None), ("gpu_expected_model", None, None), ("gpu_shm_size", "512m", "512m"),
+    ("gpu_accept", ["end-of-life", "end-of-life"], frozenset({"end-of-life"})), ("gpu_docker_options", {"a": (1, None)}, {"a": (1, None)}),
+    ("gpu_repositories", {"docker": {"url": URL, "fingerprint": "A" * 40}}, {"docker": RepositoryOverride(URL, None, "A" * 40)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "wanted"), RIGHT, ids=[f"{key}={value!r}"[:60] for key, value, _ in RIGHT])
+def test_a_right_setting_is_read(key: str, value: object, wanted: object) -> None:
+    assert getattr(read_settings({key: value}), key.removeprefix("gpu_")) == wanted
+
+
+def test_every_setting_has_a_reader_that_takes_its_own_default() -> None:
+    default = Settings()
+    assert set(READERS) == {each.name for each in dataclasses.fields(Settings)}
+    given: dict[str, Any] = {key: getattr(default, key.removeprefix("gpu_")) for key in KEYS}
+    given["gpu_accept"] = []  # YAML and Python inventories have lists, no frozenset
+    assert read_settings(given) == default
+
+
+def test_other_data_of_a_host_is_none_of_ours() -> None:
+    assert read_settings({"ssh_user": "admin", "_sudo": True, "gpus": 8, "GPU_IMAGES": 1}) == Settings()
+
+
+def test_settings_cannot_be_changed_once_they_are_read() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().reboot = "always"  # type: ignore[misc]
