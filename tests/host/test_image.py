@@ -39,9 +39,9 @@ def image(named: str, catalog: Catalog, loaded: str | None, boards: tuple[Board,
 @pytest.fixture(scope="session")
 def container(host: Host, image: str, docker: Info, settings: Settings, catalog: Catalog) -> Started:
     """One container with all GPUs."""
-    if not image:
-        return Started({}, "no image")
-    flags = docker_flags(injection(settings, catalog, docker.get("ServerVersion", "0")))
+    if not image or not docker:
+        return Started({}, "Docker does not answer" if image else "no image")
+    flags = docker_flags(injection(settings, catalog, docker["ServerVersion"]))
     command = f"timeout {LIMIT_S} docker run --rm --pull never --network none {flags} --entrypoint sh %s -c %s"
     done = host.run(command, image, SCRIPT)
     lines: dict[str, list[str]] = {}

@@ -23,7 +23,8 @@ def memlock(host: Host, settings: Settings) -> int | str:
 
 def test_cgroups_are_version_2(host: Host, docker: Info) -> None:
     assert host.file("/sys/fs/cgroup/cgroup.controllers").exists
-    assert docker.get("CgroupVersion") == "2"
+    assert docker, "Docker does not answer"
+    assert docker["CgroupVersion"] == "2"
 
 
 def test_memlock_of_a_login(host: Host, memlock: int | str) -> None:
