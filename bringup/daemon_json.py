@@ -21,6 +21,8 @@ def parse(text: str | None) -> dict[str, Any]:
         raise HostError(
             f"{PATH} is not JSON (line {error.lineno}, column {error.colno}: {error.msg}): mend it or move it away"
         ) from None
+    except RecursionError:
+        raise HostError(f"{PATH} is not JSON that can be read (nested too deep): mend it or move it away") from None
     if not isinstance(value, dict):
         raise HostError(f"{PATH} holds {type(value).__name__}, not an object: mend it or move it away")
     return value
@@ -45,7 +47,8 @@ def merged_text(text: str | None, wanted: Mapping[str, Any]) -> str | None:
     """The new text of the file, or None where nothing differs. Raises HostError when the file cannot be merged."""
     have = parse(text)
     merged = merge(have, wanted)
-    return None if merged == have else json.dumps(merged, indent=2) + "\n"
+    new = json.dumps(merged, indent=2)  # compared as text: 1 == True in Python, and not in dockerd
+    return None if new == json.dumps(have, indent=2) else new + "\n"
 
 
 def missing_from_daemon(info: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

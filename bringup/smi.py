@@ -32,17 +32,19 @@ class SmiError(ValueError):
     """The text is no XML of nvidia-smi: one sentence."""
 
 
-NOTHING = {"n/a", "[n/a]", "not supported", "requested functionality has been deprecated", "unknown error", ""}
+NOTHING = {"n/a", "not supported", "requested functionality has been deprecated", "unknown error", "err!", ""}  # also in brackets
+END = "</nvidia_smi_log>"
 
 
 def parse_smi(text: str) -> SmiReport:
-    """Raises SmiError. Anything before the XML (warnings) is ignored."""
+    """Raises SmiError. Anything before and after the XML (warnings, such as the one of a corrupted infoROM) is ignored."""
     start = text.find("<nvidia_smi_log")
     if start < 0:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise SmiError(f"nvidia-smi printed no XML but: {first[:200]}")
+    body, end, _ = text[start:].partition(END)
     try:
-        root = ElementTree.fromstring(text[start:])  # noqa: S314 (from a host that we administer; no external entities in expat)
+        root = ElementTree.fromstring(body + end)  # noqa: S314 (from a host that we administer; no external entities in expat)
     except ElementTree.ParseError as error:
         raise SmiError(f"nvidia-smi's XML is broken: {error}") from None
     return SmiReport(
@@ -54,7 +56,7 @@ def parse_smi(text: str) -> SmiReport:
 
 def _text(element: ElementTree.Element, path: str) -> str | None:
     found = element.findtext(path)
-    return None if found is None or found.strip().lower() in NOTHING else found.strip()
+    return None if found is None or found.strip().strip("[]").lower() in NOTHING else found.strip()
 
 
 def _number(element: ElementTree.Element, *paths: str) -> float | None:
