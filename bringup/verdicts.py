@@ -27,7 +27,8 @@ def functional_checks(
     start_problem: str | None,
 ) -> list[Check]:
     """The checks of the quick proof, in the order in which a failure explains the later ones."""
-    checks = [_driver(survey, target), _cdi(survey, target), _runtime(survey, target), _images(survey, target)]
+    checks = [_packages(survey, target), _driver(survey, target), _services(survey, target)]
+    checks += [_cdi(survey, target), _runtime(survey, target), _images(survey, target)]
     checks.append(_gpus(target, seen, seen_problem))
     checks.append(_kernel(sample, start_problem))
     checks += _limits(survey, target, sample)
@@ -44,9 +45,25 @@ def problems(checks: Iterable[Check]) -> list[str]:
     return [f"{each.name}: {each.detail}" for each in checks if each.status in ("fail", "skipped")]
 
 
+def _packages(survey: Survey, target: Target) -> Check:
+    """Half removed ones too: what they lack shows in containers only, in words that do not name the package."""
+    found = [driver_steps.driver_packages(survey, target.driver)] if target.driver else []
+    found += [containers.toolkit_packages(survey, target.toolkit)] if target.toolkit else []
+    wrong = [each.why for each in found if each]
+    return Check("packages", "fail", "; ".join(wrong)) if wrong else Check("packages", "pass", "driver and container toolkit")
+
+
+def _services(survey: Survey, target: Target) -> Check:
+    off = driver_steps.driver_services(survey, target.driver) if target.driver else None
+    return Check("driver-services", "fail", off.why) if off else Check("driver-services", "pass", "run")
+
+
 def _driver(survey: Survey, target: Target) -> Check:
     if target.driver is None:
         return Check("driver", "skipped", "no driver is wanted on this host")
+    unloaded = driver_steps.driver_loaded(survey, target)
+    if unloaded is not None:
+        return Check("driver", "fail", unloaded.why)
     pending = driver_steps.reboot(survey, target)
     if pending is not None:
         return Check("driver", "fail", f"reboot-pending: {pending.why}")

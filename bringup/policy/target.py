@@ -55,10 +55,12 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
 
 
 def chosen(settings: Settings) -> dict[str, Any]:
-    """The settings that differ from their defaults, JSON-able."""
+    """The settings that differ from their defaults, JSON-able; without where results are written, which is no matter of the host's."""
     default = Settings()
     found: dict[str, Any] = {}
     for each in fields(Settings):
+        if each.name == "reports":
+            continue
         value = getattr(settings, each.name)
         if value != getattr(default, each.name):
             found[each.name] = sorted(value) if isinstance(value, frozenset) else value
