@@ -28,7 +28,7 @@ REPORT_KEYS = (
 )
 FIRST_STEPS = ("driver-repository", "driver-packages", "toolkit-packages", "docker-engine", "daemon-json", "images", "provenance")
 
-MAY_BE_DONE_ALREADY = ("driver-services",)  # by the package itself, at its installation or at the reboot; the plan cannot know
+MAY_BE_DONE_ALREADY = ("driver-services", "cdi-spec")  # by the packages, at their installation or at the reboot; a plan cannot know
 
 
 class Default(Scenario):
