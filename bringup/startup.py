@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -29,9 +30,12 @@ class Sample(TypedDict):
 
 def docker_ns(text: str) -> int:
     """Docker's RFC 3339 time in nanoseconds since the epoch. Raises ValueError."""
-    whole, _, rest = text.rstrip("Z").partition(".")
-    digits = (rest.split("+")[0] + "000000000")[:9]
-    return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * 1_000_000_000 + int(digits)
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", text)
+    if found is None:
+        raise ValueError(f"{text!r} is no time as Docker writes it")
+    whole, fraction, zone = found.groups()
+    seconds = int(datetime.fromisoformat(whole + zone.replace("Z", "+00:00")).timestamp())
+    return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
 
 
 def sample(before: int, created: int, after: int, started: str, exit_code: int, output: Iterable[str]) -> Sample:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from bringup.errors import HostError
 from bringup.report import Check, Function, Hardware
 from bringup.steps import containers
 from bringup.steps import driver as driver_steps
@@ -30,14 +31,15 @@ def functional_checks(
     checks = [_packages(survey, target), _driver(survey, target), _services(survey, target)]
     checks += [_cdi(survey, target), _runtime(survey, target), _images(survey, target)]
     checks.append(_gpus(target, seen, seen_problem))
-    checks.append(_kernel(sample, start_problem))
+    checks.append(_kernel(target, sample, start_problem))
     checks += _limits(survey, target, sample)
     return [each for each in checks if each]
 
 
 def function(checks: Iterable[Check]) -> Function:
-    """Proven when every check passed; one that was skipped makes it not proven."""
-    return "proven" if all(each.status in ("pass", "warn") for each in checks) else "not proven"
+    """Proven when every check passed; one that was skipped makes it not proven, and so does having looked at nothing."""
+    found = [each.status in ("pass", "warn") for each in checks]
+    return "proven" if found and all(found) else "not proven"
 
 
 def problems(checks: Iterable[Check]) -> list[str]:
@@ -87,9 +89,12 @@ def _runtime(survey: Survey, target: Target) -> Check:
     why = unreadable(info)
     if why is not None:
         return Check("docker", "fail", f"the daemon does not answer: {why}")
-    change = containers.daemon_json(survey, target)
     if info is None:
         return Check("docker", "fail", "Docker is not installed")
+    try:
+        change = containers.daemon_json(survey, target)
+    except HostError as error:
+        return Check("docker", "fail", str(error))
     if change is not None:
         return Check("docker", "fail", change.why)
     return Check("docker", "pass", f"{survey['docker']['version']} runs with what is wanted")
@@ -113,17 +118,17 @@ def _gpus(target: Target, seen: SmiReport | None, problem: str | None) -> Check:
     return Check(name, "pass", f"{len(found)} × {', '.join(sorted(names))}, driver {seen['driver_version']}")
 
 
-def _kernel(sample: Sample | None, problem: str | None) -> Check:
+def _kernel(target: Target, sample: Sample | None, problem: str | None) -> Check:
     name = "cuda-kernel"
     if sample is None:
         return Check(name, "fail", problem or "no container was started")
     if sample["failed"]:
         return Check(name, "fail", sample["failed"])
-    return Check(
-        name,
-        "pass",
-        f"a right result from a kernel on {len(sample['probe'].get('gpus', []))} GPUs, by {sample['probe'].get('torch')}",
-    )
+    count = len(sample["probe"].get("gpus", []))
+    right = f"a right result from a kernel on {count} GPUs, by {sample['probe'].get('torch')}"
+    if count != target.expected_gpus:
+        return Check(name, "fail", f"{right}; {target.expected_gpus} are expected")
+    return Check(name, "pass", right)
 
 
 def _limits(survey: Survey, target: Target, sample: Sample | None) -> list[Check]:

@@ -73,6 +73,8 @@ def stale_cdi(survey: Survey) -> str | None:
         other = [each for each in spec["library_versions"] if loaded not in (None, PREDICTED, each)]
         if other and other[0] != PREDICTED:
             return f"{spec['path']} is of driver {other[0]}, {loaded} is loaded"
+        if not spec["library_versions"]:
+            return f"{spec['path']} names no libcuda of any driver"
         if "/dev/nvidia-uvm" not in spec["device_nodes"]:
             return f"{spec['path']} has no /dev/nvidia-uvm: CUDA would fail in containers"
         unlisted = [each for each in survey["driver"]["device_nodes"] if each not in spec["device_nodes"] and each[11:].isdigit()]
