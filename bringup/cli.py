@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -33,8 +34,73 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="bringup", description="From a fresh VM to a proven GPU host: what is decided, and why.")
     top.add_argument("--version", action="version", version=f"bringup {__version__}")
     verbs = top.add_subparsers(metavar="VERB", required=True)
+    add_plan(verbs)
     add_catalog(verbs)
     return top
+
+
+def add_plan(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    plan = verbs.add_parser(
+        "plan",
+        help="what would be done on hosts of which there are surveys",
+        description="Exit 0: all planned; 3: a host is refused; 1: a host without survey; 2: wrong use.",
+    )
+    plan.add_argument(
+        "--survey", required=True, metavar="FILE", help="what `pyinfra … fact facts.survey.HostSurvey --json` printed; - is stdin"
+    )
+    plan.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as gpu_driver_branch=lts (repeatable)"
+    )
+    plan.add_argument("--today", type=date.fromisoformat, default=date.today(), metavar="DAY", help="plan as of 2026-11-30")
+    plan.add_argument("--json", action="store_true", help="targets, steps, reasons and refusals as JSON")
+    plan.add_argument("-v", "--verbose", action="store_true", help="the steps with their reasons")
+    plan.set_defaults(run=plan_surveys)
+
+
+def plan_surveys(arguments: argparse.Namespace) -> int:
+    from bringup.plan import make_plan
+    from bringup.report.plans import Found, as_json, exit_code, plan_lines
+    from bringup.report.text import describe_host
+    from bringup.settings import read_settings
+    from bringup.survey.saved import read_surveys
+
+    settings = read_settings(dict(_assignment(each) for each in arguments.set))
+    surveys = read_surveys(*_text_of(arguments.survey))
+    catalog = catalog_at(None)
+    found: dict[str, Found] = {}
+    summaries = {}
+    for host, survey in surveys.items():
+        if survey is None:
+            found[host] = "the host gave no survey"
+            continue
+        summaries[host] = describe_host(survey, catalog)
+        found[host] = make_plan(survey, settings, catalog, arguments.today)
+    if arguments.json:
+        print(json.dumps(as_json(found), indent=2))
+    else:
+        print("\n".join(plan_lines(found, summaries, verbose=arguments.verbose)))
+    return exit_code(found.values())
+
+
+def _assignment(text: str) -> tuple[str, object]:
+    """`key=value` as pyinfra's --data reads it: JSON where it is some, else text."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--set {text}: it must be KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _text_of(file: str) -> tuple[str, str]:
+    """(text, its name for errors)."""
+    if file == "-":
+        return sys.stdin.read(), "standard input"
+    try:
+        return Path(file).read_text(encoding="utf-8"), file
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} could not be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
 
 
 def add_catalog(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,6 +12,7 @@ from typing_extensions import override
 from bringup.catalog import Catalog
 from bringup.errors import HostError
 from bringup.policy import Refused
+from bringup.policy.interruption import notes, refuse_interruption, refuse_lack_of_room
 from bringup.policy.target import make_target
 from bringup.settings import Settings
 from bringup.steps import Change, Skip, containers, driver, packages
@@ -39,6 +40,7 @@ class Plan:
     target: Target
     steps: tuple[Step, ...]
     skipped: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()  # what people should know
     provisional: str = ""  # why the survey may be outdated soon
 
 
@@ -110,7 +112,7 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
     try:
         target = make_target(survey, settings, catalog, today)
     except Refused as refused:
-        return Refusal(refused.id, refused.reason, refused.way_out, refused.accept)
+        return refusal(refused)
     steps: list[Step] = []
     skipped: list[Step] = []
     now = survey
@@ -124,7 +126,17 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
         elif found is not None:
             steps.append(Step(name, found.why, found.what, found.reboots))
             now = found.after
-    return Plan(target, tuple(steps), tuple(skipped), provisional(survey))
+    ids = [each.id for each in steps]
+    try:
+        refuse_interruption(survey, target, ids)
+        refuse_lack_of_room(survey, target, catalog, ids)
+    except Refused as refused:
+        return refusal(refused)
+    return Plan(target, tuple(steps), tuple(skipped), tuple(notes(survey, target, catalog)), provisional(survey))
+
+
+def refusal(refused: Refused) -> Refusal:
+    return Refusal(refused.id, refused.reason, refused.way_out, refused.accept)
 
 
 def provisional(survey: Survey) -> str:

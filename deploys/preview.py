@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pyinfra import state
 
 from bringup.errors import HostError
-from bringup.plan import Plan, Refusal
+from bringup.report.plans import Found, exit_code, plan_lines
 from deploys.frame import plan_this_host
 from facts import live
 from operations.record import RUN
 
-_found: dict[str, Plan | Refusal | str] = {}
+_found: dict[str, Found] = {}
 
 
 def preview() -> None:
@@ -29,34 +27,6 @@ def preview() -> None:
     for each in state.inventory:
         if state.is_host_in_limit(each):
             _found.setdefault(each.name, "the host could not be reached")
-    for name, found in sorted(_found.items()):
-        print("\n".join(describe(name, found)))
+    summaries = {name: RUN.of(name).summary for name in _found}
+    print("\n".join(plan_lines(_found, summaries, verbose=bool(state.print_noop_info))))  # print_noop_info: -v
     raise SystemExit(exit_code(_found.values()))
-
-
-def describe(name: str, found: Plan | Refusal | str) -> list[str]:
-    """A host's plan: a line for the host, one a step."""
-    summary = RUN.of(name).summary
-    host = f": {summary['gpu']}; {summary['system']}; driver {summary['driver']}; docker {summary['docker']}" if summary else ""
-    lines = [f"{name}{host}"]
-    if isinstance(found, Refusal):
-        return [*lines, f"    refused ({found.id}): {found}"]
-    if isinstance(found, str):
-        return [*lines, f"    no survey: {found}"]
-    target = found.target
-    if target.driver:
-        lines.append(
-            f"    driver -> {target.driver.wanted} ({target.driver.kind}, {target.driver.source}); injection {target.docker.injection}"
-        )
-    lines += [f"    image -> {each}" for each in target.images]
-    for step in found.steps:
-        lines.append(f"    {step.id:<20} {step.what}{' (reboots)' if step.reboots else ''}, because {step.why}")
-    lines += [f"    {step.id:<20} skipped: {step.why}" for step in found.skipped]
-    if found.provisional:
-        lines.append(f"    provisional: {found.provisional}")
-    return lines if found.steps else [*lines, "    nothing to change"]
-
-
-def exit_code(found: Iterable[Plan | Refusal | str]) -> int:
-    kinds = {type(each) for each in found}
-    return 3 if Refusal in kinds else 1 if str in kinds else 0

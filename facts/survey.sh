@@ -102,6 +102,8 @@ job module_license modinfo -F license nvidia
 job module_path modinfo -F filename nvidia
 job toolkit nvidia-ctk --version
 job engine docker --version
+job selinux getenforce
+job dkms dkms status
 # only the packages that a plan looks at: all of them would be 50 KiB
 ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms|linux-(headers|image|modules)|kernel|shim|mokutil|cloud-init'
 ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut"
@@ -117,6 +119,7 @@ fi
 ok root "$(id -u)"
 ok clock "$(date +%s.%N)"
 file uptime /proc/uptime
+file kernel_built /proc/version
 ok arch "$(uname -m)"
 ok kernel "$(uname -r)"
 file os_release /etc/os-release

@@ -130,7 +130,14 @@ def driver_services(survey: Survey, driver: Driver) -> Change | None:
     after = edited(survey)
     units = known(after["units"]) or {}
     for each in off:
-        units[each] = {"load": "loaded", "active": "active", "enabled": "enabled", "fragment": "", "exec_start": ""}
+        units[each] = {
+            "load": "loaded",
+            "active": "active",
+            "enabled": "enabled",
+            "fragment": "",
+            "exec_start": "",
+            "memlock": "",
+        }
     after["units"] = units
     return Change(f"{', '.join(off)} not running", f"enable and start {', '.join(off)}", after)
 

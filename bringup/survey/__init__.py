@@ -136,11 +136,14 @@ class Limits(TypedDict):
 
 
 class Unit(TypedDict):
+    """As systemd names the properties; memlock is a number of bytes or `infinity`, and empty for units that are no services."""
+
     load: str
     active: str
     enabled: str
     fragment: str
     exec_start: str
+    memlock: str
 
 
 class Disk(TypedDict):
@@ -155,6 +158,7 @@ class Survey(TypedDict):
     clock_offset_s: float  # host minus control machine, at the time of parsing
     arch: str
     kernel: str
+    kernel_built: Read[str]  # /proc/version: which compiler built it
     boot_id: Read[str]
     os: Read[Os]
     command_line: Read[str]
@@ -167,6 +171,8 @@ class Survey(TypedDict):
     kernels: list[Kernel]
     driver: Driver
     secure_boot: Read[bool]
+    selinux: Read[str]  # enforcing, permissive, disabled
+    dkms: Read[list[str]]  # lines of `dkms status`
     packages: Packages
     cloud_init: Read[str]
     reboot_required: bool

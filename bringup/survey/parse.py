@@ -136,6 +136,7 @@ def _parse(got: Sections, now_s: float) -> Survey:
         clock_offset_s=round(clock_s - now_s, 1),
         arch=got.lines("arch")[0],
         kernel=got.lines("kernel")[0],
+        kernel_built=got.text("kernel_built"),
         boot_id=got.text("boot_id"),
         os=got.read("os_release", _os),
         command_line=got.text("command_line"),
@@ -148,6 +149,8 @@ def _parse(got: Sections, now_s: float) -> Survey:
         kernels=[_kernel(line) for line in got.lines("kernels")],
         driver=_driver(got),
         secure_boot=_secure_boot(got),
+        selinux=got.read("selinux", lambda section: section.text.strip().lower()),
+        dkms=got.read("dkms", lambda section: [line for line in section.lines if line.strip()]),
         packages=_packages(got),
         cloud_init=_cloud_init(got),
         reboot_required=bool(got.files("reboot_required")),
@@ -393,5 +396,6 @@ def _units(section: Section) -> dict[str, Unit]:
                 enabled=values.get("UnitFileState", ""),
                 fragment=values.get("FragmentPath", ""),
                 exec_start=values.get("ExecStart", ""),
+                memlock=values.get("LimitMEMLOCK", ""),
             )
     return found

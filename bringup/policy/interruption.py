@@ -1,0 +1,96 @@
+"""What a plan would end on a host that is in use, and whether there is room for what it brings. Raises Refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bringup import versions
+from bringup.catalog import Catalog
+from bringup.policy import Refused
+from bringup.survey import Survey, known, unreadable
+from bringup.target import Target
+
+DRIVER_KIB = 3 << 20  # driver set, compiler and headers unpacked, with what apt downloads: 2.2 GiB seen, rounded up
+DOCKER_KIB = 1 << 20
+MIN_INODES = 200_000  # an image of PyTorch's has about 60,000 files, and is there twice while it is unpacked
+
+
+def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) -> None:
+    """Containers of the user's that a reboot or an unprotected restart of Docker would end."""
+    running = known(survey["docker"]["running"]) or []
+    if not running or "stop-containers" in target.accepted:
+        return
+    names = ", ".join(each["name"] for each in running)
+    planned = set(steps)
+    if "reboot" in planned and target.reboot == "if-idle":
+        way = "stop them, or set gpu_reboot to never for all but the reboot"
+        raise Refused("containers-running", f"a reboot is needed and would end {names}", way, "stop-containers")
+    keeps = bool((known(survey["docker"]["info"]) or {}).get("LiveRestoreEnabled"))
+    if "daemon-json" in planned and not keeps:
+        way = "stop them, or switch Docker's live-restore on first"
+        raise Refused("containers-running", f"Docker must be restarted and would end {names}", way, "stop-containers")
+
+
+def refuse_lack_of_room(survey: Survey, target: Target, catalog: Catalog, steps: Iterable[str]) -> None:
+    """Too little disk for what would be installed and pulled. Sizes that are not known are not judged."""
+    planned = set(steps)
+    needed: dict[str, int] = {}
+    root, docker = "/", _mount(survey, str((known(survey["docker"]["info"]) or {}).get("DockerRootDir") or "/var/lib/docker"))
+    if "driver-packages" in planned:
+        needed[root] = needed.get(root, 0) + DRIVER_KIB
+    if "docker-engine" in planned:
+        needed[root] = needed.get(root, 0) + DOCKER_KIB
+    if "images" in planned:
+        needed[docker] = needed.get(docker, 0) + sum(_image_kib(each, catalog) for each in target.images)
+    for mount, kib in needed.items():
+        disk = survey["disks"].get(mount)
+        if disk is None or disk["free_kib"] is None:
+            continue
+        if disk["free_kib"] < kib:
+            have = f"{disk['free_kib'] / (1 << 20):.1f} GiB free on {mount}, {kib / (1 << 20):.1f} GiB are needed"
+            raise Refused("no-room", have, "make room, or give Docker another data-root in gpu_docker_options")
+        if mount == docker and "images" in planned and disk["free_inodes"] is not None and disk["free_inodes"] < MIN_INODES:
+            have = f"{disk['free_inodes']} inodes free on {mount}, {MIN_INODES} are needed for an image"
+            raise Refused("no-room", have, "remove small files, or give Docker another data-root in gpu_docker_options")
+
+
+def _mount(survey: Survey, path: str) -> str:
+    """The mount point that the folder lies on, of those that were looked at."""
+    fits = [each for each in survey["disks"] if path == each or path.startswith(each.rstrip("/") + "/")]
+    return max(fits, key=len, default="/")
+
+
+def _image_kib(reference: str, catalog: Catalog) -> int:
+    """Compressed and unpacked: both are on the disk while it is pulled. 0 where its size is not known."""
+    image = catalog.image(reference)
+    if image is None or image.compressed_bytes is None:
+        return 0
+    ratio = image.unpack_ratio or catalog.default_unpack_ratio
+    return int(image.compressed_bytes * (1 + ratio)) // 1024
+
+
+def notes(survey: Survey, target: Target, catalog: Catalog) -> list[str]:
+    """What people should know and nothing is refused for."""
+    found = []
+    loaded = known(survey["driver"]["loaded_version"])
+    floor = catalog.security_floor(versions.branch_of(loaded)) if loaded else None
+    if loaded and floor and not versions.at_least(loaded, floor):
+        found.append(f"driver {loaded} has known security holes: {floor} closes them")
+    if target.docker.options.get("default-runtime") == "nvidia":
+        found.append(
+            "default runtime nvidia: every container starts slower (0.18 s measured on an H200 host), and images that set "
+            "NVIDIA_VISIBLE_DEVICES=all see all GPUs unasked (gpu_default_runtime: runc)"
+        )
+    unread = unreadable(survey["secure_boot"])
+    if unread:
+        found.append(f"whether Secure Boot is on could not be read ({unread})")
+    if not survey["root"]:
+        found.append("surveyed without root: what needs it could not be read")
+    has_driver = known(survey["driver"]["module_version"]) is not None
+    for kernel in survey["kernels"]:
+        other = kernel["image"] and kernel["release"] != survey["kernel"]
+        if has_driver and other and not kernel["nvidia_module"]:
+            found.append(
+                f"kernel {kernel['release']} is installed and has no nvidia module: booted into it, the host has no driver"
+            )
+    return found
