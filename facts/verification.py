@@ -118,11 +118,14 @@ class CudaStartup(FactBase[Startup]):
     def process(self, output: list[str]) -> Startup:
         samples: list[Sample] = []
         problem: str | None = None
-        for line in output:
+        for at, line in enumerate(output):
             if line.startswith("run "):
-                before, created, after, code, started = line.split()[1:]
-                printed = [each[1:] for each in takewhile(is_printed, output[output.index(line) + 1 :])]
-                samples.append(sample(int(before), int(created), int(after), started, int(code), printed))
+                before, created, after, code, started = (*line.split(" ", 5)[1:], "")[:5]
+                printed = [each[1:] for each in takewhile(is_printed, output[at + 1 :])]
+                try:
+                    samples.append(sample(int(before), int(created), int(after), started, int(code), printed))
+                except ValueError as error:  # Docker has died, or it is another program of that name
+                    problem = f"docker inspect does not tell when the container was started: {error}"
             elif line.startswith("problem "):
                 problem = docker_reason(line) or line.removeprefix("problem ").strip()
         return Startup(problem=problem, stages_ms=summary(samples), samples=samples)
