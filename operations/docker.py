@@ -20,12 +20,12 @@ NEW = f"{merging.PATH}.gpu-bringup-new"
 BACKUP = f"{merging.PATH}.gpu-bringup-backup"
 
 # Moves the new file into place, restarts Docker, and waits until its daemon answers; where it does not, the old file is put back
-# and Docker started with it. One script, so that a lost connection in between changes nothing. $1: the backup, or `none`.
+# and Docker started with it. One script, so that a lost connection in between changes nothing.
 SWAP = rf"""
 path={merging.PATH} new={NEW} backup={BACKUP}
 if [ -e "$path" ]; then cp -p "$path" "$backup"; chmod --reference="$path" "$new" 2>/dev/null; else rm -f "$backup"; fi
 mv -f "$new" "$path"
-up() {{ n=0; while [ $n -lt 60 ]; do timeout 10 docker info >/dev/null 2>&1 && return 0; sleep 1; n=$((n + 1)); done; return 1; }}
+up() {{ end=$(($(date +%s) + 90)); until timeout 10 docker info >/dev/null 2>&1; do [ "$(date +%s)" -lt $end ] || return 1; sleep 1; done; }}
 systemctl reset-failed docker.service 2>/dev/null
 if systemctl restart docker.service && up; then exit 0; fi
 echo "Docker did not come up with the new $path:" >&2

@@ -20,7 +20,7 @@ STALE_S = 2 * 3600
 # mkdir is atomic. Prints `taken`, or `AGE OWNER`: the seconds since it was taken, and by whom.
 TAKE = f"""
 mkdir {FOLDER} 2>/dev/null && printf '%s\\n' "$1" >{FOLDER}/owner && {{ echo taken; exit 0; }}
-[ -d {FOLDER} ] || {{ echo "0 nobody: {FOLDER} could not be made"; exit 0; }}
+[ -d {FOLDER} ] || {{ echo "{FOLDER} cannot be made: is _sudo set?"; exit 1; }}
 echo "$(($(date +%s) - $(stat -c %Y {FOLDER}))) $(cat {FOLDER}/owner 2>/dev/null)"
 """
 # mv is atomic: of two that find the same lock stale, one takes it away
@@ -82,7 +82,7 @@ def is_stale(age_s: int, holder: str) -> bool:
         return False
     try:
         os.kill(int(pid), 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
         return False

@@ -1,0 +1,202 @@
+"""The commands that operations send, run on this machine in a folder of the test's own, with fake tools: nothing is restated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import gevent
+import pytest
+from pyinfra.api import StringCommand
+
+from bringup import daemon_json
+from operations import apt, docker, lock
+from operations.files import write_bytes, write_file
+
+HOSTILE = "a b; $(touch x) `touch x` 'touch x' \"touch x\" \\ \n| touch x & > x"
+
+
+class Shell:
+    """Runs commands in `folder`; fake tools write what they were called with to `calls`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bin = folder, folder / "bin"
+        self.bin.mkdir()
+
+    def tool(self, name: str, script: str = "") -> None:
+        (self.bin / name).write_text(
+            f'#!/bin/sh\n{{ printf "%s" "${{0##*/}}"; for each; do printf "[%s]" "$each"; done; echo; }} >>{self.folder}/calls\n{script}\n'
+        )
+        (self.bin / name).chmod(0o755)
+
+    @property
+    def calls(self) -> list[str]:
+        path = self.folder / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def run(self, command: StringCommand | str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        text = command if isinstance(command, str) else command.get_raw_value()
+        lines = [] if isinstance(command, str) else command.connector_arguments.get("_stdin", [])
+        env = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
+        given = "".join(f"{line}\n" for line in lines)
+        return subprocess.run(
+            ["sh", "-c", text, "sh", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=env,
+            input=given,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    assert not (tmp_path / "x").exists(), "a value was run as code"
+
+
+def test_hostile_package_names_are_arguments_of_apt(shell: Shell) -> None:
+    shell.tool("apt-get")
+    assert shell.run(apt.apt_get("install", f"{HOSTILE}=1.0", "-o", "Dir=$HOME")).returncode == 0
+    called = (shell.folder / "calls").read_text()
+    assert called.startswith("apt-get[-q][-y]") and f"[install][{HOSTILE}=1.0][-o][Dir=$HOME]\n" in called
+    assert "[Dpkg::Options::=--force-confold]" in called
+
+
+@pytest.mark.parametrize("content", [b"", b"one\n", b"no end", b"\r\n\x00\xff\xfe", HOSTILE.encode(), b"x" * 100_000])
+def test_a_file_is_written_byte_by_byte_whole_and_with_its_mode(shell: Shell, content: bytes) -> None:
+    path = shell.folder / "new folder" / "a file's name; $(touch x)"
+    done = shell.run(write_bytes(str(path), content, "640"))
+    assert done.stderr == "" and path.read_bytes() == content
+    assert path.stat().st_mode & 0o777 == 0o640 and path.parent.stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_the_content_of_a_file_is_in_no_argument_list(shell: Shell) -> None:
+    assert "secret" not in write_file(f"{shell.folder}/f", "secret").get_raw_value()
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_fails(shell: Shell) -> None:
+    path = shell.folder / "f"
+    path.write_text("old")
+    shell.tool("base64", "exit 1")
+    assert shell.run(write_file(str(path), "new")).returncode != 0
+    assert path.read_text() == "old"
+
+
+@pytest.fixture
+def swap(shell: Shell) -> str:
+    """The script that takes daemon.json into use, on a folder of the test's own, with tools that say that all went well."""
+    for name in ("systemctl", "docker", "journalctl"):
+        shell.tool(name)
+    return docker.SWAP.replace(daemon_json.PATH, str(shell.folder / "daemon.json"))
+
+
+def test_a_new_daemon_json_is_taken_into_use_and_the_old_one_kept(shell: Shell, swap: str) -> None:
+    path = shell.folder / "daemon.json"
+    path.write_text("old")
+    path.chmod(0o600)
+    (shell.folder / "daemon.json.gpu-bringup-new").write_text("new")
+    assert shell.run(swap).returncode == 0
+    assert path.read_text() == "new" and path.stat().st_mode & 0o777 == 0o600
+    assert (shell.folder / "daemon.json.gpu-bringup-backup").read_text() == "old"
+    assert shell.calls == ["systemctl[reset-failed][docker.service]", "systemctl[restart][docker.service]", "docker[info]"]
+
+
+@pytest.mark.parametrize("old", ["old", None])
+def test_where_docker_does_not_come_up_the_old_daemon_json_is_put_back_and_docker_started(
+    shell: Shell, swap: str, old: str | None
+) -> None:
+    path = shell.folder / "daemon.json"
+    if old is not None:
+        path.write_text(old)
+    (shell.folder / "daemon.json.gpu-bringup-new").write_text("new")
+    shell.tool("systemctl", f'[ "$1" = restart ] || exit 0; ! grep -q new {path} 2>/dev/null')
+    shell.tool("journalctl", "echo 'failed to start daemon: unable to configure'")
+    done = shell.run(swap)
+    assert done.returncode == 1
+    assert "did not come up" in done.stderr and "unable to configure" in done.stderr and "old file was put back" in done.stderr
+    assert (path.read_text() if path.exists() else None) == old
+    assert not (shell.folder / "daemon.json.gpu-bringup-new").exists()
+
+
+class TestLock:
+    @pytest.fixture(autouse=True)
+    def folder(self, shell: Shell) -> None:
+        self.shell, self.path = shell, shell.folder / "lock"
+
+    def run(self, script: str, owner: str = "me host/1/2") -> subprocess.CompletedProcess[str]:
+        return self.shell.run(script.replace(lock.FOLDER, str(self.path)), owner)
+
+    def test_of_many_at_once_one_gets_it_and_the_others_are_told_who(self) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            said = [each.stdout.strip() for each in pool.map(lambda at: self.run(lock.TAKE, f"run-{at} host/1/2"), range(8))]
+        assert said.count("taken") == 1
+        owner = (self.path / "owner").read_text().strip()
+        assert {each.partition(" ")[2] for each in said if each != "taken"} <= {owner, ""}  # "": before its owner was written
+
+    def test_only_its_owner_gives_it_back(self) -> None:
+        self.run(lock.TAKE)
+        assert self.run(lock.RELEASE, "other host/1/3").returncode != 0 and self.path.exists()
+        assert self.run(lock.RELEASE).returncode == 0 and not self.path.exists()
+
+    def test_a_stale_lock_is_broken_only_while_it_is_still_the_same(self) -> None:
+        self.run(lock.TAKE)
+        self.run(lock.BREAK, "someone else")
+        assert self.path.exists()
+        self.run(lock.BREAK)
+        assert list(self.shell.folder.glob("lock*")) == []
+
+    def test_where_it_cannot_be_made_the_reason_is_said_and_no_holder_is_made_up(self) -> None:
+        self.path = self.shell.folder / "missing" / "lock"
+        done = self.run(lock.TAKE)
+        assert done.returncode != 0 and "cannot be made: is _sudo set?" in done.stdout
+
+
+HERE = "ctl/abc123/"
+STALE = [
+    (7200, "run elsewhere/xyz/1", True), (7199, "run elsewhere/xyz/1", False), (0, f"run {HERE}1", False), (0, "run ctl/other/99", False),
+    (5, f"run {HERE}{2**22 + 1}", True), (5, f"run {HERE}{2**80}", True), (5, f"run {HERE}x", False), (5, "", False), (9999, "", True),
+    (5, "no machine", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("age_s", "holder", "stale"), STALE)
+def test_a_lock_is_stale_after_two_hours_or_when_its_process_on_this_machine_is_gone(
+    monkeypatch: pytest.MonkeyPatch, age_s: int, holder: str, stale: bool
+) -> None:
+    monkeypatch.setattr(lock, "control_machine", lambda: f"{HERE}{os.getpid()}")
+    assert lock.is_stale(age_s, holder) is stale
+
+
+def test_this_very_process_is_alive() -> None:
+    assert not lock.is_stale(5, lock.owner())
+
+
+def test_a_holder_is_described_for_people() -> None:
+    assert lock.describe("2026-11-30T214300Z-ab12 ctl-1/abc123/77") == "run 2026-11-30T214300Z-ab12 from ctl-1 (process 77)"
+    assert lock.describe("") == "an owner that left no name"
+    assert lock.describe("garbage") == "garbage"
+
+
+def test_a_command_that_waits_for_locks_says_who_holds_them_and_gives_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[str] = []
+    problems: list[str] = []
+    holder = {"file": "/var/lib/dpkg/lock", "pid": 7, "command": "apt-get"}
+    left = [[holder]] * 3 + [[]]
+    host = SimpleNamespace(get_fact=lambda *_, **__: left.pop(0), log=lambda text, _: waits.append(text))
+    monkeypatch.setattr(gevent, "sleep", lambda _: None)
+    monkeypatch.setattr(apt, "report_problem", lambda _, text: problems.append(text))
+    assert apt._wait_for_locks(None, host, 600) is True  # type: ignore[arg-type]
+    assert waits == ["waiting: apt-get (process 7) holds /var/lib/dpkg/lock (600 s left)"] and problems == []
+    left = [[holder]] * 50
+    assert apt._wait_for_locks(None, host, 20) is False  # type: ignore[arg-type]
+    assert problems == [
+        "apt-get (process 7) holds /var/lib/dpkg/lock after 20 s of waiting: see what it does, or raise gpu_lock_timeout"
+    ]
