@@ -127,8 +127,11 @@ file boot_id /proc/sys/kernel/random/boot_id
 file command_line /proc/cmdline
 ok meminfo "$(sed -n "/^MemTotal/p" /proc/meminfo)"
 files dmi /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/class/dmi/id/chassis_asset_tag
-if environment=$(tr '\0' '\n' 2>/dev/null </proc/1/environ); then ok container_env "$(printf '%s\n' "$environment" | sed -n 's/^container=//p')"
-else failed container_env 'needs root'; fi
+if [ -r /run/systemd/container ]; then file container_env /run/systemd/container # for everybody to read, where systemd runs
+elif [ -e /.dockerenv ]; then ok container_env docker
+elif environment=$(tr '\0' '\n' 2>/dev/null </proc/1/environ); then ok container_env "$(printf '%s\n' "$environment" | sed -n 's/^container=//p')"
+elif [ -d /run/systemd/system ]; then ok container_env '' # systemd as PID 1 would have written that file
+else failed container_env 'no permission to read /proc/1/environ'; fi
 
 head_ pci ok
 for d in /sys/bus/pci/devices/*; do
@@ -210,13 +213,13 @@ files reboot_required /run/reboot-required /run/reboot-required.pkgs
 
 # --- containers ---------------------------------------------------------------------------------------------------------------
 file daemon_json /etc/docker/daemon.json
-docker_path=$(command -v docker 2>/dev/null)
+docker_path=$(command -v docker 2>/dev/null) && docker_path=$(readlink -f "$docker_path")
 if written=$(stat -c %.3Y /etc/docker/daemon.json 2>/dev/null); then ok daemon_json_written "$written"; else absent daemon_json_written; fi
 # the daemon that runs: when it was started (clock ticks after boot), and how much memory it may lock
 pid=; [ -r /run/docker.pid ] && read -r pid </run/docker.pid
 file docker_stat "/proc/${pid:-none}/stat"
 file docker_limits "/proc/${pid:-none}/limits"
-ok docker_path "$(readlink -f "${docker_path:-/nonexistent}" 2>/dev/null || printf '%s' "$docker_path")"
+ok docker_path "$docker_path"
 file_named docker_snap /snap/bin/docker
 files docker_dropins /etc/systemd/system/docker.service.d/*.conf /run/systemd/system/docker.service.d/*.conf
 file toolkit_config /etc/nvidia-container-runtime/config.toml

@@ -14,7 +14,7 @@ import pytest
 from pyinfra.api.exceptions import FactProcessError
 
 import facts.survey
-from bringup.survey import Survey
+from bringup.survey import Survey, unreadable
 from facts.survey import HostSurvey
 from tests.shape import mismatches
 from tests.surveys import converged, fresh
@@ -63,7 +63,10 @@ def test_without_root_what_needs_it_is_unreadable_and_nothing_else_is_missing(sh
         pytest.skip("needs root and setpriv to become another user")
     survey = HostSurvey().process(survey_by(*NOBODY, *shell))
     assert mismatches(survey, Survey) == []
-    assert survey["root"] is False and survey["container"] == {"unreadable": "needs root"}
+    assert survey["root"] is False
+    # a file for everybody tells what container this is, where there is one; else only root may look at PID 1
+    told = any(Path(each).exists() for each in ("/run/systemd/container", "/.dockerenv", "/run/systemd/system"))
+    assert (unreadable(survey["container"]) is None) == told
     assert survey["kernel"] == os.uname().release and survey["os"] == HostSurvey().process(survey_by(*shell))["os"]
 
 
