@@ -25,7 +25,10 @@ SWAP = rf"""
 path={merging.PATH} new={NEW} backup={BACKUP}
 if [ -e "$path" ]; then cp -p "$path" "$backup"; chmod --reference="$path" "$new" 2>/dev/null; else rm -f "$backup"; fi
 mv -f "$new" "$path"
-up() {{ end=$(($(date +%s) + 90)); until timeout 10 docker info >/dev/null 2>&1; do [ "$(date +%s)" -lt $end ] || return 1; sleep 1; done; }}
+up() {{
+    end=$(($(date +%s) + 90))
+    until timeout 10 docker info >/dev/null 2>&1; do [ "$(date +%s)" -lt $end ] || return 1; sleep 1; done
+}}
 systemctl reset-failed docker.service 2>/dev/null
 if systemctl restart docker.service && up; then exit 0; fi
 echo "Docker did not come up with the new $path:" >&2
