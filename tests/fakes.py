@@ -1,0 +1,55 @@
+"""Hosts for pyinfra's @fake connector that answer as real ones would: the survey, the lock, and the two facts of the proof."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bringup.startup import docker_ns
+from tests.surveys import SETTINGS, Host
+
+SAMPLE = (Path(__file__).parent / "samples" / "nvidia-smi-q-h200.xml").read_text()
+START = docker_ns("2026-11-30T21:43:00Z")
+# what is sent when: the mark of each script
+SURVEY, LOCK, SMI, STARTUP = "@@gpu-bringup-survey 1", "mkdir /run/gpu-bringup.lock", "nvidia-smi -q -x", "docker create"
+
+
+def started(failed: dict[str, str] | None = None) -> list[str]:
+    """What CudaStartup's script prints for one start of a container."""
+    at = START + 400_000_000
+    stages = [
+        "interpreter",
+        "import_torch",
+        "dlopen_libcuda",
+        "cu_init",
+        "is_available",
+        "context",
+        "first_kernel",
+        "other_gpus",
+        "end",
+    ]
+    probe = {
+        "stamps": [[name, at + place * 1_000_000] for place, name in enumerate(stages)], "failed": failed, "gpus": ["NVIDIA H200"],
+        "torch": "2.11.0", "memlock": "unlimited", "shm_bytes": 8 << 30, "clock_drift_ns": 0,
+    }  # fmt: skip
+    return [f"run {START} {START + 1_000_000} {START + 500_000_000} 0 2026-11-30T21:43:00.3Z", "|" + json.dumps(probe)]
+
+
+def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
+    """`fake_responses` of a host: `lock="60 run other/x/1"`, `smi=…` and `startup=…` replace what a good host says."""
+    lines = survey.set("clock", f"{time.time():.3f}").lines if isinstance(survey, Host) else list(survey)
+    return {
+        SURVEY: lines,
+        LOCK: instead.get("lock", "taken"),
+        SMI: instead.get("smi", f"exit 0\n{SAMPLE}"),
+        STARTUP: instead.get("startup", started()),
+    }
+
+
+def data(survey: Host | Sequence[str], **more: Any) -> dict[str, Any]:
+    """An inventory's data of one fake host: with SETTINGS, `responses`' replacements, and settings of its own (gpu_…)."""
+    instead = {key: more.pop(key) for key in ("lock", "smi", "startup") if key in more}
+    return {"fake_delay": 0, "fake_delay_jitter": 0, "fake_responses": responses(survey, **instead), **SETTINGS, **more}
