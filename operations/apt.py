@@ -123,9 +123,17 @@ def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[P
 
 
 def install(
-    target: Target, packages: tuple[str, ...], ours: Repository | None, choose: Callable[[Index], Mapping[str, str]] | None
+    target: Target,
+    packages: tuple[str, ...],
+    ours: Repository | None,
+    choose: Callable[[Index], Mapping[str, str]] | None,
+    *,
+    reinstall: bool = False,
 ) -> Iterator[PyinfraCommand]:
-    """Install packages; with `choose`, exactly the versions that it picks from our repository's index. Held ones are released first."""
+    """Install packages; with `choose`, exactly the versions that it picks from our repository's index. Held ones are released first.
+
+    + reinstall: also those that are there, whose files are not
+    """
     if not state.is_executing:
         yield StringCommand("true")
         return
@@ -137,7 +145,8 @@ def install(
     held = [each for each in packages if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]]
     if held:
         yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in held))
-    yield apt_get("install", "--no-install-recommends", "--allow-downgrades", *names)
+    again = ("--reinstall",) if reinstall else ()
+    yield apt_get("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
 
 
 @host_operation

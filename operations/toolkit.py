@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pyinfra.api import StringCommand
 
 from bringup.index import pick_newest
+from bringup.steps.containers import toolkit_gone
 from bringup.target import Target
+from facts import live
 from facts.packages import Index
 from operations import apt
 from operations.guard import Commands, host_operation
@@ -26,7 +28,8 @@ def toolkit_packages(target: Target) -> Commands:
     def choose(index: Index) -> Mapping[str, str]:
         return pick_newest(index["versions"], toolkit.packages, toolkit.floor, toolkit.repository.url)
 
-    yield from apt.install(target, toolkit.packages, toolkit.repository, choose)
+    gone = toolkit_gone(live.survey()) is not None  # apt would find nothing to do where the packages are there
+    yield from apt.install(target, toolkit.packages, toolkit.repository, choose, reinstall=gone)
 
 
 @host_operation

@@ -42,11 +42,27 @@ def toolkit_packages(survey: Survey, toolkit: Toolkit) -> Change | None:
         if version not in (None, PREDICTED) and not versions.at_least(str(version), toolkit.floor)
     ]
     mixed = len(set(found.values())) > 1 and not lacking
-    if not lacking and not old and not mixed:
+    gone = toolkit_gone(survey)
+    if not lacking and not old and not mixed and not gone:
         return None
     after = with_installed(survey, list(toolkit.packages))
-    why = f"{', '.join(lacking)} not installed" if lacking else f"older than {toolkit.floor}" if old else "of several versions"
+    after["toolkit_version"] = PREDICTED
+    why = (
+        f"{', '.join(lacking)} not installed"
+        if lacking
+        else f"older than {toolkit.floor}"
+        if old
+        else gone or "of several versions"
+    )
     return Change(f"container toolkit: {why}", "install the container toolkit", after)
+
+
+def toolkit_gone(survey: Survey) -> str | None:
+    """Which of its programs is missing, or None. One that could not be asked is not missing."""
+    why = unreadable(survey["toolkit_version"]) or ""
+    if why.endswith("is missing"):
+        return why
+    return "nvidia-ctk is missing" if survey["toolkit_version"] is None else None
 
 
 def cdi_spec(survey: Survey, target: Target) -> Change | None:
