@@ -28,7 +28,10 @@ REPORT_KEYS = (
 )
 FIRST_STEPS = ("driver-repository", "driver-packages", "toolkit-packages", "docker-engine", "daemon-json", "images", "provenance")
 
-MAY_BE_DONE_ALREADY = ("driver-services", "cdi-spec")  # by the packages, at their installation or at the reboot; a plan cannot know
+MAY_BE_DONE_ALREADY = (
+    "driver-services",
+    "cdi-spec",
+)  # by the packages, at their installation or at the reboot; a plan cannot know
 
 
 class Default(Scenario):
@@ -115,7 +118,7 @@ class Default(Scenario):
     def _host_tests(self) -> None:
         log = self.folder / "testinfra.log"
         done = subprocess.run(
-            [program("pytest"), "tests/host", "--inventory", LAB_INVENTORY, "-q", "-rs", "--color=no"],
+            [program("pytest"), "tests/host", "--inventory", LAB_INVENTORY, "-vv", "--color=no"],
             cwd=CHECKOUT, capture_output=True, text=True, timeout=240,
         )  # fmt: skip
         log.write_text(done.stdout + done.stderr)
@@ -124,13 +127,8 @@ class Default(Scenario):
             f"the exit code of pytest tests/host ({lines[-1] if lines else 'it printed nothing'})", done.returncode, 0, log
         )
         for name in self.hosts:
-            expect.contains("the output of `pytest --collect-only`", self._collected(), name)
-
-    def _collected(self) -> str:
-        return subprocess.run(
-            [program("pytest"), "tests/host", "--inventory", LAB_INVENTORY, "-q", "--collect-only"],
-            cwd=CHECKOUT, capture_output=True, text=True, timeout=120,
-        ).stdout  # fmt: skip
+            passed = [line for line in lines if name in line and "PASSED" in line]
+            expect.true(len(passed) >= 10, f"ten tests or more to have passed on {name}", len(passed), log)
 
     def _startup(self) -> None:
         run = self.pyinfra("fact CudaStartup", LAB_INVENTORY, "fact", "facts.verification.CudaStartup", "--json", timeout_s=120)
