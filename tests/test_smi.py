@@ -40,7 +40,7 @@ def test_what_a_driver_does_not_say_is_none_and_never_a_guess() -> None:
         text = re.sub(r"<(instant|average)_power_draw>[^<]*<", rf"<\1_power_draw>{nothing}<", text)
         gpu = parse_smi(text)["gpus"][0]
         for key in ("memory_total_mib", "memory_used_mib", "ecc", "mig", "temperature_c", "persistence", "power_w"):
-            assert gpu[key] is None, (nothing, key)  # type: ignore[literal-required]
+            assert gpu[key] is None, (nothing, key)
         assert gpu["name"] == "NVIDIA H200"
 
 
