@@ -10,7 +10,8 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from bringup.survey import Survey
-from bringup.survey.parse import SurveyError, parse_survey
+from bringup.survey.parse import parse_survey
+from bringup.survey.sections import SurveyError
 
 HERE = Path(__file__).parent
 LIMIT_S = 15  # for everything in the survey that may block, together: nvidia-smi without persistence takes seconds on 8 GPUs

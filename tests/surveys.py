@@ -18,7 +18,8 @@ from bringup.plan import Plan, make_plan
 from bringup.settings import Settings, read_settings
 from bringup.steps import provenance
 from bringup.survey import Survey
-from bringup.survey.parse import BEGIN, parse_survey
+from bringup.survey.parse import parse_survey
+from bringup.survey.sections import BEGIN
 
 TODAY = date(2026, 11, 30)
 NOW_S = 1_796_078_453.5

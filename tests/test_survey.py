@@ -8,7 +8,8 @@ import random
 import pytest
 
 from bringup.survey import Survey, gpus, is_simulated, known, loaded_version, module_kind, nvswitches, unit
-from bringup.survey.parse import BEGIN, SurveyError, parse_survey
+from bringup.survey.parse import parse_survey
+from bringup.survey.sections import BEGIN, SurveyError
 from tests.shape import mismatches
 from tests.surveys import BASES, NOW_S, Host, converged, fresh
 
