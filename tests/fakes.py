@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from bringup.startup import docker_ns
-from tests.surveys import SETTINGS, Host
+from tests.surveys import KEYS, SETTINGS, Host, packages_of
 
 SAMPLE = (Path(__file__).parent / "samples" / "nvidia-smi-q-h200.xml").read_text()
 START = docker_ns("2026-11-30T21:43:00Z")
 # what is sent when: the mark of each script
 SURVEY, LOCK, SMI, STARTUP = "@@gpu-bringup-survey 1", "mkdir /run/gpu-bringup.lock", "nvidia-smi -q -x", "docker create"
+INDEX = "apt-helper -o Acquire::Retries=2"
 
 
 def started(failed: dict[str, str] | None = None) -> list[str]:
@@ -38,18 +40,29 @@ def started(failed: dict[str, str] | None = None) -> list[str]:
     return [f"run {START} {START + 1_000_000} {START + 500_000_000} 0 2026-11-30T21:43:00.3Z", "|" + json.dumps(probe)]
 
 
+def offered() -> list[str]:
+    """What RepositoryIndex's script prints of a repository with our test key and all that a plan wants."""
+    lines = packages_of("debian12", fabric=True).splitlines()
+    key = base64.b64encode((KEYS / "ed25519.gpg").read_bytes()).decode()
+    return [f"key {key}", *(f"version {' '.join(line.split()[:2])}" for line in lines)]
+
+
 def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
-    """`fake_responses` of a host: `lock="60 run other/x/1"`, `smi=…` and `startup=…` replace what a good host says."""
+    """`fake_responses` of a host: `lock="60 run other/x/1"`, `smi=…`, `startup=…` and `index=…` replace what a good host says.
+
+    Without an index there is no repository that answers.
+    """
     lines = survey.set("clock", f"{time.time():.3f}").lines if isinstance(survey, Host) else list(survey)
     return {
         SURVEY: lines,
         LOCK: instead.get("lock", "taken"),
         SMI: instead.get("smi", f"exit 0\n{SAMPLE}"),
         STARTUP: instead.get("startup", started()),
+        INDEX: instead.get("index", []),
     }
 
 
 def data(survey: Host | Sequence[str], **more: Any) -> dict[str, Any]:
     """An inventory's data of one fake host: with SETTINGS, `responses`' replacements, and settings of its own (gpu_…)."""
-    instead = {key: more.pop(key) for key in ("lock", "smi", "startup") if key in more}
+    instead = {key: more.pop(key) for key in ("lock", "smi", "startup", "index") if key in more}
     return {"fake_delay": 0, "fake_delay_jitter": 0, "fake_responses": responses(survey, **instead), **SETTINGS, **more}

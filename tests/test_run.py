@@ -24,7 +24,7 @@ from bringup.report import HostResult
 from deploys import ending, frame
 from operations import driver as driver_operations
 from operations.record import RUN
-from tests.fakes import LOCK, SMI, STARTUP, SURVEY, data, started
+from tests.fakes import INDEX, LOCK, SMI, STARTUP, SURVEY, data, offered, started
 from tests.surveys import converged, fresh
 
 DEPLOYS = Path(__file__).parent.parent / "deploys"
@@ -69,7 +69,7 @@ def sent(state: State, name: str) -> list[str]:
 
 def kinds(commands: list[str]) -> Counter[str]:
     """How many of each of our scripts; everything else is a `change`."""
-    marks = (SURVEY, LOCK, SMI, STARTUP)
+    marks = (SURVEY, LOCK, SMI, STARTUP, INDEX)
     return Counter(next((mark for mark in marks if mark in each), "change") for each in commands)
 
 
@@ -134,21 +134,21 @@ def test_a_failing_operation_is_named_and_nothing_comes_after_it() -> None:
     state = run({"failing": data(fresh())})
     found = result("failing")
     assert found.problems[0].startswith(
-        "driver-repository: the repository https://mirror.example/nvidia-driver/ could not be looked at"
+        "package-sources: the repository https://mirror.example/nvidia-driver/ could not be looked at"
     )
-    assert found.function == "not proven" and found.changed == ["nouveau-out"]
+    assert found.function == "not proven" and found.changed == []
     assert not any("apt-get -q -y" in each for each in sent(state, "failing"))
 
 
 def test_the_lock_is_taken_once_before_the_first_change_and_given_back() -> None:
-    commands = sent(run({"failing": data(fresh())}), "failing")
-    order = [each for each in commands if SURVEY not in each]
+    commands = sent(run({"failing": data(fresh(), index=offered())}), "failing")
+    order = [each for each in commands if SURVEY not in each and INDEX not in each]
     assert LOCK in order[0] and "rm -rf /run/gpu-bringup.lock" in order[-1]
     assert sum(LOCK in each for each in order) == 1
 
 
 def test_a_host_that_another_run_works_on_is_left_alone_and_its_holder_named() -> None:
-    state = run({"busy": data(fresh(), lock="60 2026-run elsewhere/abc/7"), "fine": data(converged())})
+    state = run({"busy": data(fresh(), index=offered(), lock="60 2026-run elsewhere/abc/7"), "fine": data(converged())})
     assert (
         "another run holds /run/gpu-bringup.lock: run 2026-run from elsewhere (process 7), since 60 s"
         in result("busy").problems[0]
@@ -160,7 +160,7 @@ def test_an_internal_error_fails_its_host_alone_and_says_that_it_is_one(monkeypa
     def breaks(*_: object) -> None:
         raise KeyError("boom")
 
-    hosts = {"new": data(fresh()), "fine": data(converged())}
+    hosts = {"new": data(fresh(), index=offered()), "fine": data(converged())}
     monkeypatch.setattr(driver_operations, "write_file", breaks)
     run(hosts)
     assert result("new").ended == "failed" and "internal error in nouveau_out: KeyError: 'boom'" in result("new").problems[0]
