@@ -59,7 +59,7 @@ class Refusal:
         return f"{self.reason}: {self.way_out}{override}"
 
 
-def _on_driver(function: Callable[[Survey, Any], Change | None]) -> StepFunction:
+def _on_driver(function: Callable[[Survey, Any], Change | Skip | None]) -> StepFunction:
     return lambda survey, target: function(survey, target.driver) if target.driver else None
 
 

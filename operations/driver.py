@@ -74,7 +74,10 @@ def driver_packages(target: Target) -> Commands:
 def driver_loaded(target: Target) -> Commands:
     """Load the modules where nothing stands in the way. A module that cannot be loaded now is for the reboot."""
     if needed("driver-loaded", target):
-        yield StringCommand("modprobe nvidia && modprobe nvidia-uvm || echo 'not loadable now' >&2", _timeout=SERVICE_TIMEOUT_S)
+        # modprobe makes no /dev/nvidia-uvm, and a container gets only nodes that are there
+        nodes = "{ ! command -v nvidia-modprobe >/dev/null || nvidia-modprobe -c=0 -u; }"
+        load = f"modprobe nvidia && modprobe nvidia-uvm && {nodes} || echo 'not loadable now' >&2"
+        yield StringCommand(load, _timeout=SERVICE_TIMEOUT_S)
 
 
 @host_operation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bringup import versions
-from bringup.steps import Change, edited
+from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, off_version, repository, with_installed
 from bringup.survey import Survey, known, loaded_version, unit
 from bringup.target import Driver, Target
@@ -122,11 +122,13 @@ def busy(survey: Survey) -> list[str]:
     return found
 
 
-def driver_services(survey: Survey, driver: Driver) -> Change | None:
+def driver_services(survey: Survey, driver: Driver) -> Change | Skip | None:
     """Units that must run: without persistence, the first CUDA call on an 8-GPU host takes up to a minute."""
     off = [each for each in driver.services if not (found := unit(survey, each)) or found["active"] != "active"]
     if not off:
         return None
+    if loaded_version(survey) is None:  # the reboot was not allowed
+        return Skip(f"no driver is loaded, without which {', '.join(off)} cannot run")
     after = edited(survey)
     units = known(after["units"]) or {}
     for each in off:
