@@ -107,7 +107,7 @@ job selinux getenforce
 job dkms dkms status
 # only the packages that a plan looks at: all of them would be 50 KiB
 ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms|linux-(headers|image|modules)|kernel|shim|mokutil|cloud-init'
-ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut"
+ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut|^gcc-[0-9]+ "
 if has dpkg-query; then
     job_sh packages dpkg-query "dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n' | grep -E '$ours' || true"
     job holds apt-mark showhold
@@ -206,7 +206,8 @@ for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.l
     if [ -r "$f" ]; then sed -e 's/^/|/' -e 's#//[^/@ ]*@#//***@#' "$f"; else printf '|==! no permission\n'; fi
 done
 head_ keyrings ok
-for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg /etc/apt/keyrings/docker.asc; do
+for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg \
+    /etc/apt/keyrings/docker.asc /etc/pki/rpm-gpg/gpu-bringup-*.asc; do
     [ -r "$f" ] && printf '|%s %s\n' "$f" "$(base64 <"$f" | tr -d '\n')"
 done
 files apt_preferences /etc/apt/preferences /etc/apt/preferences.d/*

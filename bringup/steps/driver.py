@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bringup import versions
 from bringup.steps import Change, Skip, edited
-from bringup.steps.packages import PREDICTED, missing, off_version, repository, with_installed
+from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
 from bringup.survey import Survey, known, loaded_version, unit
 from bringup.target import Driver, Target
 
@@ -26,6 +26,8 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     if driver.repository is None:
         return None
     change = repository(survey, driver.repository)
+    if driver.repository.family != "apt":  # there, versions are kept by a module stream or a lock of dnf's, at the installation
+        return change
     pinned = survey["packages"]["preferences"].get(PREFERENCES_FILE) == preferences(driver)
     if pinned:
         return change
@@ -63,12 +65,14 @@ def nouveau_out(survey: Survey, target: Target) -> Change | None:
 def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     lacking = missing(survey, driver.packages)
     wrong = off_version(survey, driver.packages, driver.wanted)
-    if not lacking and not wrong:
+    old = [] if driver.lowest is None else [each for each in older(survey, driver.packages, driver.lowest) if each not in wrong]
+    if not lacking and not wrong and not old:
         return None
-    after = with_installed(survey, lacking + wrong)
+    after = with_installed(survey, lacking + wrong + old)
     after["driver"]["module_version"] = PREDICTED
     why = [f"{', '.join(lacking)} not installed"] if lacking else []
     why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
+    why += [f"{', '.join(old)} older than {driver.lowest}, the first for these GPUs"] if old else []
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
 
 
@@ -86,7 +90,7 @@ def driver_loaded(survey: Survey, target: Target) -> Change | None:
     if loaded_version(survey) is not None and uvm:
         return None
     after = edited(survey)
-    after["driver"]["loaded_version"] = after["driver"]["loaded_version"] or module
+    after["driver"]["loaded_version"] = loaded_version(survey) or module
     after["modules"] = [*after["modules"], "nvidia", "nvidia_uvm"]
     what = "nvidia_uvm is not loaded: CUDA would fail while nvidia-smi works" if loaded_version(survey) else "no driver is loaded"
     return Change(what, "modprobe nvidia, nvidia-uvm", after)
