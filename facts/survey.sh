@@ -16,6 +16,7 @@ work=$(mktemp -d /run/gpu-bringup-survey.XXXXXX 2>/dev/null || mktemp -d) || exi
 trap 'rm -rf "$work"' EXIT
 
 head_() { printf '@@%s %s\n' "$1" "$2"; }
+# by `lines`, also what sed printed: a file may end without a newline, and would swallow the next section
 lines() { while IFS= read -r l || [ -n "$l" ]; do printf '|%s\n' "$l"; done; }
 ok() { head_ "$1" ok; printf '%s\n' "$2" | lines; }
 absent() { head_ "$1" absent; }
@@ -33,7 +34,7 @@ files() { # NAME PATH...: several small files without comments, each after a lin
     for f; do
         [ -e "$f" ] || continue
         printf '|==> %s\n' "$f"
-        if [ -r "$f" ]; then sed -e '/^[[:space:]]*\(#.*\)*$/d' -e 's/^/|/' "$f"; else printf '|==! no permission\n'; fi
+        if [ -r "$f" ]; then sed '/^[[:space:]]*\(#.*\)*$/d' "$f" | lines; else printf '|==! no permission\n'; fi
     done
 }
 
@@ -203,7 +204,7 @@ for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.l
     /etc/zypp/repos.d/*.repo; do
     [ -e "$f" ] || continue
     printf '|==> %s\n' "$f"
-    if [ -r "$f" ]; then sed -e 's/^/|/' -e 's#//[^/@ ]*@#//***@#' "$f"; else printf '|==! no permission\n'; fi
+    if [ -r "$f" ]; then sed 's#//[^/@ ]*@#//***@#' "$f" | lines; else printf '|==! no permission\n'; fi
 done
 head_ keyrings ok
 for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg \
