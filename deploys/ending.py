@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 import os
 import re
@@ -146,8 +147,9 @@ def transcript(done: State, each: Host) -> list[str]:
 
 
 def file_name(host: str) -> str:
-    """Safe for a file: host names may be `@docker/x` or a URL."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", host).strip("_.") or "host"
+    """Safe for a file: host names may be `@docker/x` or a URL. Two names that look alike by that stay two."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", host).strip("_.") or "host"
+    return safe if safe == host or host.lstrip("@") == safe else f"{safe}-{hashlib.sha256(host.encode()).hexdigest()[:6]}"
 
 
 def write(done: State) -> Path:
