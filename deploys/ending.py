@@ -147,18 +147,21 @@ def transcript(done: State, each: Host) -> list[str]:
 
 
 def file_name(host: str) -> str:
-    """Safe for a file: host names may be `@docker/x` or a URL. Two names that look alike by that stay two."""
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", host).strip("_.") or "host"
-    return safe if safe == host or host.lstrip("@") == safe else f"{safe}-{hashlib.sha256(host.encode()).hexdigest()[:6]}"
+    """Safe for a file: host names may be `@docker/x` or a URL."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", host).strip("_.") or "host"
 
 
 def write(done: State) -> Path:
     """One JSON file per host, and its transcript; `reports/latest` links to the newest run."""
     folder = RUN.reports / RUN.started
     folder.mkdir(parents=True, exist_ok=True)
+    used: set[str] = set()
     for each in done.inventory:
         if done.is_host_in_limit(each):
             base = folder / file_name(each.name)
+            if base.name in used:  # a/b and a_b
+                base = base.with_name(f"{base.name}-{hashlib.sha256(each.name.encode()).hexdigest()[:6]}")
+            used.add(base.name)
             base.with_name(f"{base.name}.json").write_text(json.dumps(RUN.of(each.name).as_json(), indent=2) + "\n")
             base.with_name(f"{base.name}.log").write_text("\n".join(transcript(done, each)) + "\n")
     link = RUN.reports / "latest.new"
