@@ -114,6 +114,7 @@ class Host:
             raise LabError(f"host {self.name} is on already")
         setup = self.read_setup()
         cgroup.remove(self.cgroup)  # of a host that has switched itself off
+        (self.folder / "stays-off").unlink(missing_ok=True)
         remove(self.folder / "work")
         (self.folder / "work").mkdir()
         environment = {

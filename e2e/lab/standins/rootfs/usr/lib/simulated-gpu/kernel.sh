@@ -21,7 +21,7 @@ is_loaded() { grep -q "^$1 " $state/modules; }
 kernel_log() {
 	read -r now _ </proc/uptime
 	for line; do printf '[%12.6f] %s\n' "$now" "$line" >>$state/kmsg; done
-	logger -t kernel -- "$*" 2>/dev/null || :
+	printf '%s\n' "$@" | logger -t kernel 2>/dev/null || :
 }
 
 # gpus, switches: PCI addresses of NVIDIA devices of one class
