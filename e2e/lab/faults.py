@@ -125,9 +125,11 @@ def install(host: Host, version: str, packages: tuple[str, ...]) -> None:
 
 def gpu_process(host: Host, name: str = "train-model") -> None:
     """A process that computes on GPU 0 until it is ended: nvidia-smi names it, and the kernel's modules are in use."""
-    program = f'$0 = "{name}"; sysopen($n[@n], $_, 010000000) or die for qw(/dev/nvidia0 /dev/nvidiactl /dev/nvidia-uvm); sleep'
-    host.run("nvidia-modprobe -u", sudo=True)
-    host.run(f"systemd-run --quiet --collect --unit=gpu-process perl -e {shlex.quote(program)}", sudo=True)
+    # in a file, since systemd would replace the dollars
+    nodes = "/dev/nvidia0 /dev/nvidiactl /dev/nvidia-uvm"
+    program = f'$0 = "{name}"; sysopen($n[@n], $_, 010000000) or die for qw({nodes}); sleep\n'
+    host.run("nvidia-modprobe -u && cat >/run/gpu-process", sudo=True, stdin=program)
+    host.run("systemd-run --quiet --collect --unit=gpu-process perl /run/gpu-process", sudo=True)
     _wait(host, f"pgrep -x {name[:15]} >/dev/null", "the GPU process to run")
 
 
