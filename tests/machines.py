@@ -107,7 +107,8 @@ DRIVERS = {  # by whom: packages with their versions; {v} the driver's version, 
     "debian": "nvidia-kernel-dkms {v}-1~deb12u1, libcuda1 {v}-1~deb12u1, nvidia-smi {v}-1~deb12u1, nvidia-modprobe {v}-1",
     "ubuntu-server": "linux-modules-nvidia-{b}-server{k}-aws 6.8.0-1044.46, nvidia-headless-no-dkms-{b}-server{k} {v}-0ubuntu0.24.04.1, "
     "nvidia-utils-{b}-server {v}-0ubuntu0.24.04.1, nvidia-compute-utils-{b}-server {v}-0ubuntu0.24.04.1",
-    "ubuntu-desktop": "nvidia-driver-{b}{k} {v}-0ubuntu0.24.04.1, nvidia-dkms-{b}{k} {v}-0ubuntu0.24.04.1, nvidia-utils-{b} {v}-0ubuntu0.24.04.1",
+    "ubuntu-desktop": "nvidia-driver-{b}{k} {v}-0ubuntu0.24.04.1, nvidia-dkms-{b}{k} {v}-0ubuntu0.24.04.1, "
+    "nvidia-utils-{b} {v}-0ubuntu0.24.04.1",
     "rpmfusion": "akmod-nvidia 3:{v}-1.fc43, xorg-x11-drv-nvidia-cuda 3:{v}-1.fc43",
     "image": "",
     "runfile": "",

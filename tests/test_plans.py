@@ -12,6 +12,7 @@ refusal: its id; accept: the word that overrides it; with it in gpu_accept the r
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import yaml
 
 from bringup import catalog
 from bringup.plan import STEPS, Plan, Refusal, make_plan
-from bringup.settings import read_settings
+from bringup.settings import ACCEPTABLE, read_settings
 from bringup.steps import Change, Skip
 from bringup.survey import Survey, unreadable
 from tests.machines import machine, with_docker, with_driver
@@ -30,6 +31,7 @@ from tests.surveys import BASES, SETTINGS, TODAY
 HOST = {"survey", "host", "driver", "docker", "settings", "edits", "sections", "today"}
 KEYS = HOST | {"name", "steps", "skipped", "plan", "target", "provisional", "says", "notes", "only_shown", "refusal", "accept"}
 FOLDERS = ("plans", "pains")
+UNREACHED = {"no-repository"}  # a guard: who has no repository is refused for the distribution or the machine
 
 
 def load_cases() -> dict[str, dict[str, Any]]:
@@ -168,3 +170,24 @@ def test_a_change_is_never_planned_for_a_skipped_step() -> None:
     assert isinstance(plan, Plan)
     assert [each.id for each in plan.skipped] == ["memlock"] and "memlock" not in [each.id for each in plan.steps]
     assert isinstance(dict(STEPS)["memlock"](survey_of(case), plan.target), Skip)
+
+
+POLICY = Path(__file__).parents[1] / "bringup" / "policy"
+
+
+def test_every_refusal_has_a_case() -> None:
+    ids = {found for path in POLICY.glob("*.py") for found in re.findall(r'Refused\(\s*"([a-z0-9-]+)"', path.read_text())}
+    ids |= {name for name, _ in STEPS if name == "daemon-json"}  # a step's HostError refuses by the step's name
+    refused = {found for case in CASES.values() if (found := case.get("refusal") or case.get("only_shown"))}
+    assert ids - refused == UNREACHED and refused - ids == set()
+
+
+@pytest.mark.parametrize("sentence", [each for each in CASES if each not in PLANNED])
+def test_a_refusal_is_one_sentence_with_what_is_wrong_and_the_way_out(sentence: str) -> None:
+    refused = planned(CASES[sentence])
+    assert isinstance(refused, Refusal)
+    for text in (refused.reason, refused.way_out):
+        assert text and "\n" not in text and text == text.strip() and not text.endswith((".", ":")) and len(text) < 400, text
+    assert refused.accept is None or (
+        refused.accept in ACCEPTABLE and str(refused).endswith(f"or add {refused.accept} to gpu_accept")
+    )
