@@ -14,20 +14,21 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cgroup, keys, packages, services
+from . import cgroup, distros, dressed, keys, packages, services
 from .cached import move_into_place
 from .command import run, say
+from .distros import DISTROS, USUAL, Distro
+from .dressed import build_ubuntu
 from .network import Network
 from .paths import CACHE, STATE
 
 PORT = 8082
-PRODUCTS = ("debian12", "debian13")
 SERVICE = "repository"
 RULES = STATE / "repository-rules.json"
 """What goes wrong when the repositories are asked; see server.py."""
 
 _SERVED = STATE / "repository"
-_OFFER = STATE / "repository-offer.json"
+_USUAL = STATE / "repository-offer.json"
 _DRIVER_KEY = "3bf863cc.pub"  # the file's name at NVIDIA's
 
 
@@ -39,6 +40,7 @@ class Offer:
     signed_by: str = "driver"
     headers: bool = True
     """Are the headers of the running kernel in it?"""
+    distros: tuple[str, ...] = USUAL
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,28 @@ def address(network: Network) -> str:
     return f"http://{network.gateway}:{PORT}"
 
 
+def usual() -> Offer:
+    """What the lab that is up offers when nothing else is asked for."""
+    if not _USUAL.exists():
+        return Offer()
+    kept = json.loads(_USUAL.read_text())
+    return Offer(tuple(kept["drivers"]), kept["signed_by"], kept["headers"], tuple(kept["distros"]))
+
+
+def remember_usual(offer: Offer) -> None:
+    _USUAL.write_text(json.dumps(asdict(offer)))
+
+
 def build_repositories(network: Network, offer: Offer | None = None) -> Path:
     """The folder to be served, built when its sources or what it is built for have changed. offer: None for the usual one."""
-    offer = offer or Offer()
+    offer = offer or usual()
     kernel = os.uname().release
     # gpg leaves an agent running: in this group it ends with the work, or with the lab when this process is killed
     group = cgroup.make(network.cgroup / "signing")
     try:
         fingerprints = [keys.make_key(name, group) for name in dict.fromkeys((*keys.GOOD, offer.signed_by))]
-        sources = [Path(__file__).read_text(), Path(keys.__file__).read_text(), packages.sources_digest()]
-        parts = [*sources, kernel, address(network), *fingerprints, json.dumps(asdict(offer))]
+        sources = [Path(each).read_text() for each in (__file__, keys.__file__, dressed.__file__, distros.__file__)]
+        parts = [*sources, packages.sources_digest(), kernel, address(network), *fingerprints, json.dumps(asdict(offer))]
         root = CACHE / "repository" / _digest(parts)
         if not root.exists():
             say("building the stand-in packages and their repository")
@@ -95,21 +109,18 @@ def serve(network: Network, root: Path) -> None:
 def put_up(network: Network, offer: Offer) -> None:
     """Puts another offer in the place of what is served, from one moment to the next."""
     _show(build_repositories(network, offer))
-    _OFFER.write_text(json.dumps(asdict(offer)))
 
 
 def put_back(network: Network) -> None:
     """The usual offer, and nothing goes wrong."""
     for path in (RULES, RULES.with_suffix(".used")):
         path.unlink(missing_ok=True)
-    if _OFFER.exists():
-        _show(build_repositories(network))
-        _OFFER.unlink()
+    put_up(network, usual())
 
 
-def package_files(network: Network, version: str) -> Path:
-    """The folder of the .deb files of one driver version."""
-    return _driver_packages(next(driver for driver in packages.DRIVERS if driver.version == version))
+def package_files(version: str, distro: str) -> Path:
+    """The folder of the package files of one driver version for a distribution."""
+    return _driver_packages(next(driver for driver in packages.DRIVERS if driver.version == version), DISTROS[distro])
 
 
 def _show(root: Path) -> None:
@@ -120,22 +131,20 @@ def _show(root: Path) -> None:
 
 
 def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) -> None:
-    common, toolkit = root / "common", root / "libnvidia-container"
-    common.mkdir(parents=True)
-    for driver in packages.DRIVERS:
-        if driver.version in offer.drivers:
-            shutil.copytree(_driver_packages(driver), common, dirs_exist_ok=True, copy_function=os.link)
-    if offer.headers:
-        packages.build_headers(common, kernel)
-    binary_key = root / "key.gpg"
+    toolkit = root / "libnvidia-container"
+    binary_key = _made(root) / "key.gpg"
     keys.export(offer.signed_by, group, binary_key, armor=False)
-    for product in PRODUCTS:
-        folder = root / "cuda" / "repos" / product / "x86_64"
-        shutil.copytree(common, folder, copy_function=os.link)
-        packages.build_keyring(folder, binary_key, address(network), product)
+    for name in offer.distros:
+        distro = DISTROS[name]
+        folder = _made(root / "cuda" / "repos" / distro.product / "x86_64")
+        for driver in packages.DRIVERS:
+            if driver.version in offer.drivers:
+                shutil.copytree(_driver_packages(driver, distro), folder, dirs_exist_ok=True, copy_function=os.link)
+        if offer.headers:
+            packages.build_headers(folder, kernel)
+        packages.build_keyring(folder, binary_key, address(network), distro.product)
         keys.export(offer.signed_by, group, folder / _DRIVER_KEY)
         _index(folder, offer.signed_by, "NVIDIA CUDA", group)
-    shutil.rmtree(common)
     binary_key.unlink()
     flat = toolkit / "stable" / "deb" / "amd64"
     for version in packages.TOOLKITS:
@@ -147,13 +156,18 @@ def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) 
     _index(_made(root / "unsigned"), None, "somebody's", group)
 
 
-def _driver_packages(driver: packages.DriverRelease) -> Path:
+def _driver_packages(driver: packages.DriverRelease, distro: Distro) -> Path:
     """Kept apart from the repositories, which share them."""
-    folder = CACHE / "packages" / f"{driver.version}-{packages.sources_digest()}"
+    sources = [packages.sources_digest(), *([Path(dressed.__file__).read_text()] if distro.family != "debian" else [])]
+    folder = CACHE / "packages" / f"{driver.version}-{distro.family}-{_digest(sources)}"
     if not folder.exists():
         with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(folder.parent)) as scratch:
-            packages.build_driver(driver, Path(scratch, "packages"))
-            move_into_place(Path(scratch, "packages"), folder)
+            new = Path(scratch, "packages")
+            if distro.family == "ubuntu":
+                build_ubuntu(driver, _driver_packages(driver, DISTROS["debian12"]), new)
+            else:
+                packages.build_driver(driver, new)
+            move_into_place(new, folder)
     return folder
 
 
