@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bringup import versions
 from bringup.catalog import Branch, Catalog, Gpu
 from bringup.catalog.images import Image
 from bringup.policy import Refused
@@ -39,16 +40,22 @@ def named_images(settings: Settings, catalog: Catalog) -> list[Image]:
     return [each for each in found if each is not None]
 
 
-def choose_images(settings: Settings, catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
-    """Full references for driver branch `number`. Raises Refused."""
-    return tuple(dict.fromkeys(_reference(name, settings, catalog, number, boards, arch) for name in settings.images))
+def branch_of(wanted: str, catalog: Catalog) -> Branch | None:
+    """The catalog's record for a branch or a version; None where it has none."""
+    number = int(wanted) if wanted.isdigit() else versions.branch_or_none(wanted)
+    return catalog.branch(number) if number is not None else None
 
 
-def _reference(name: str, settings: Settings, catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> str:
-    branch = catalog.branch(number)
+def choose_images(settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
+    """Full references for a driver branch or version. Raises Refused."""
+    return tuple(dict.fromkeys(_reference(name, settings, catalog, wanted, boards, arch) for name in settings.images))
+
+
+def _reference(name: str, settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> str:
+    branch = branch_of(wanted, catalog)
     fit = [each for each in catalog.images if branch and each.problem(branch, boards, arch) is None]
     if name == "auto":
-        return _newest_pytorch(fit, catalog, number, boards, arch).pinned
+        return _newest_pytorch(fit, catalog, wanted, boards, arch).pinned
     image = curated(name, catalog)
     if image is None:
         if "/" in name or ":" in name:
@@ -62,15 +69,15 @@ def _reference(name: str, settings: Settings, catalog: Catalog, number: int, boa
     return name if "@" in name else image.pinned
 
 
-def _newest_pytorch(fit: list[Image], catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> Image:
+def _newest_pytorch(fit: list[Image], catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> Image:
     """The newest official PyTorch image that fits; where there is none (arm64), NVIDIA's. Raises Refused."""
     for family, flavour in (("pytorch", "runtime"), ("ngc", "devel")):
         found = [each for each in fit if each.family == family and each.flavour == flavour]
         if found:
             return newest(found)
-    why = f"no curated PyTorch image runs on {named(boards)} with driver branch {number} on {arch}"
-    if catalog.branch(number) is None:
-        why = f"driver branch {number} is not in the catalog, so which image it runs is not known"
+    why = f"no curated PyTorch image runs on {named(boards)} with driver {wanted} on {arch}"
+    if branch_of(wanted, catalog) is None:
+        why = f"the branch of driver {wanted} is not in the catalog, so which image it runs is not known"
     raise Refused("no-image", why, "name one of your own in gpu_images")
 
 
