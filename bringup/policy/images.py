@@ -7,6 +7,7 @@ from bringup.catalog import Branch, Catalog, Gpu
 from bringup.catalog.images import Image
 from bringup.policy import Refused
 from bringup.policy.gpus import named
+from bringup.references import without_digest
 from bringup.settings import Settings, nearest
 
 SHOWN = 6  # names in a message
@@ -17,16 +18,8 @@ def curated(name: str, catalog: Catalog) -> Image | None:
     found = catalog.image(name)
     if found is not None:
         return found
-    plain = _plain(name)
-    return next((each for each in catalog.images if _plain(each.reference) == plain), None)
-
-
-def _plain(reference: str) -> str:
-    """Without a digest, and without the registry that Docker takes where none is named."""
-    name = reference.partition("@")[0]
-    for prefix in ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/"):
-        name = name.removeprefix(prefix)
-    return name
+    plain = without_digest(name)
+    return next((each for each in catalog.images if without_digest(each.reference) == plain), None)
 
 
 def named_problem(image: Image, branch: Branch, boards: tuple[Gpu, ...], arch: str) -> str | None:
