@@ -40,6 +40,21 @@ VARIANT="lab host: Debian dressed as Ubuntu"
 VARIANT_ID=dressed
 """
 
+_ROCKY = """\
+NAME="Rocky Linux"
+VERSION="9.6 (Blue Onyx)"
+ID="rocky"
+ID_LIKE="rhel centos fedora"
+VERSION_ID="9.6"
+PLATFORM_ID="platform:el9"
+PRETTY_NAME="Rocky Linux 9.6 (Blue Onyx)"
+VARIANT="lab host: Debian dressed as Rocky Linux"
+VARIANT_ID=dressed
+"""
+
+_DNF = ("dnf", "dnf-plugins-core", "rpm", "iptables", "libdevmapper1.02.1", "libseccomp2", "libsystemd0")
+"""The package manager, and what Debian's Docker needs, which hosts have as rpm packages."""
+
 DISTROS = {
     distro.name: distro
     for distro in (
@@ -47,6 +62,7 @@ DISTROS = {
         Distro("debian13", "trixie", "debian13"),
         # Debian 12: its apt and systemd are the nearest to those of Ubuntu 24.04, and its docker.io has the client in it
         Distro("ubuntu2404", "bookworm", "ubuntu2404", family="ubuntu", os_release=_UBUNTU),
+        Distro("rocky9", "bookworm", "rhel9", family="el", os_release=_ROCKY, packages=_DNF),
     )
 }
 USUAL = ("debian12", "debian13")

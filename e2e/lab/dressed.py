@@ -51,6 +51,26 @@ def ubuntu_packages(driver: DriverRelease) -> list[Package]:
     return found
 
 
+def el_packages(driver: DriverRelease) -> list[Package]:
+    """As in NVIDIA's repository for RHEL 9. `group` of the modules is what the rest of the driver asks for."""
+    fabric = f"nvidia-fabricmanager-{driver.branch}" if int(driver.branch) < 580 else "nvidia-fabricmanager"
+    found = [
+        Package("nvidia-driver-cuda-libs", ("libcuda1", "libnvidia-ml1")),
+        Package("nvidia-driver-cuda", ("nvidia-driver-cuda",), ("nvidia-driver-cuda-libs", "nvidia-persistenced", "nvidia-kmod")),
+        Package("nvidia-persistenced", ("nvidia-persistenced",)),
+        Package("nvidia-fabric-manager" if int(driver.branch) < 580 else "nvidia-fabricmanager", (fabric,)),
+    ]
+    modules = {
+        "open": ("nvidia-kernel-open-dkms", "kmod-nvidia-open-dkms"),
+        "proprietary": ("nvidia-kernel-dkms", "kmod-nvidia-latest-dkms"),
+    }
+    metas = {"open": "nvidia-open", "proprietary": "cuda-drivers"}
+    for kind in driver.kinds:
+        part, name = modules[kind]
+        found += [Package(name, (part,), (), "nvidia-kmod"), Package(metas[kind], (), ("nvidia-driver-cuda", name))]
+    return found
+
+
 def build_ubuntu(driver: DriverRelease, parts: Path, target: Path) -> None:
     """.deb files into target, from those of Debian in the folder parts."""
     target.mkdir(parents=True, exist_ok=True)

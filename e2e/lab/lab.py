@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroup, image, machine, network, registry, repository
+from . import cgroup, image, machine, network, registry, repository, rpm
 from .command import remove, say
 from .distros import USUAL, find_distro
 from .errors import LabError
@@ -68,7 +68,7 @@ class Lab:
         """Makes a lab and returns when all its hosts answer. LabError when one is up already or none can be; then nothing of it stays."""
         specs = plan_hosts(hosts, distro, gpu)
         machine.check_root()
-        machine.check_packages()
+        machine.check_packages(rpm.REQUIRED_PACKAGES if any(find_distro(spec.distro).family == "el" for spec in specs) else {})
         net = network.this_network()
         with _locked():
             _check_nothing_is_up(net)
@@ -160,11 +160,18 @@ class Lab:
                 cgroup.remove(self.network.cgroup)  # ends the other builds, which the pool would wait for
                 raise
 
+    def _described(self, host: Host) -> dict[str, Any]:
+        described = {**asdict(host.spec), "address": host.address, "user": USER}
+        if find_distro(host.spec.distro).family == "el":
+            own = repository.repositories(self.network, host.spec.distro)
+            described["repositories"] = {name: asdict(offer) for name, offer in own.items()}
+        return described
+
     def _description(self, image_reference: str) -> dict[str, Any]:
         return {
             "schema": 1,
             "network": self.network.number,
-            "hosts": [{**asdict(host.spec), "address": host.address, "user": USER} for host in self.hosts],
+            "hosts": [self._described(host) for host in self.hosts],
             "ssh_key": str(SSH_KEY),
             "known_hosts": str(KNOWN_HOSTS),
             "repositories": {name: asdict(offer) for name, offer in repository.repositories(self.network).items()},

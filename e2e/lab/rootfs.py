@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import cgroup
+from . import cgroup, el, rpm
 from .command import remove, run, say
 from .distros import Distro, find_distro
 from .errors import LabError
@@ -34,6 +34,11 @@ _PACKAGES = (
     "sudo", "systemd", "systemd-sysv", "udev",
 )  # fmt: skip
 _LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
+# Debian's Docker, unpacked where nothing looks for it
+_HIDE_DOCKER = (
+    f'chroot "$1" sh -c "mkdir -p /{el.HIDDEN}/docker && cd /tmp && apt-get download {" ".join(el.DOCKER_DEBS)} && '
+    f'for file in *.deb; do dpkg-deb --extract \\$file /{el.HIDDEN}/docker; done; rm *.deb"'
+)
 _STANDINS = Path(__file__).parent / "standins"
 _BUILD_TIMEOUT_S = 900
 _UNUSED_DAYS = 7
@@ -82,8 +87,9 @@ def _packages_command(distro: Distro, mirror: Mirror) -> list[str]:
     # no host of the lab ever loses its page cache, so dpkg need not wait for the disk
     options = ["force-unsafe-io", *(f"path-exclude={path}" for path in _LEFT_OUT), "path-include=/usr/share/doc/*/copyright"]
     packages = ",".join((*_PACKAGES, *distro.packages))
+    hooks = [f"--customize-hook={_HIDE_DOCKER}"] if distro.family == "el" else []
     return [
-        "mmdebstrap", "--variant=minbase", f"--include={packages}", *(f"--dpkgopt={option}" for option in options),
+        "mmdebstrap", "--variant=minbase", f"--include={packages}", *hooks, *(f"--dpkgopt={option}" for option in options),
         suite, "-", *_sources(suite, mirror),
     ]  # fmt: skip
 
@@ -172,6 +178,8 @@ def _dress(root: Path, distro: Distro, mirror: Mirror) -> None:
         run(["cp", "-a", "--no-preserve=ownership", f"{_STANDINS / 'rootfs'}/.", str(root)])
     if (_STANDINS / "rootfs.sh").exists():
         run(["sh", str(_STANDINS / "rootfs.sh"), str(root)])
+    if distro.family == "el":
+        el.dress(root)
 
 
 def _deb822(suite: str, mirror: Mirror) -> str:
@@ -186,7 +194,7 @@ def _deb822(suite: str, mirror: Mirror) -> str:
 
 def contents(mirror: Mirror) -> Iterator[bytes]:
     """All that decides what _dress() makes."""
-    yield Path(__file__).read_bytes()
+    yield from (Path(each).read_bytes() for each in (__file__, el.__file__, rpm.__file__))
     yield repr(mirror).encode()
     for path in mirror.certificates:
         yield path.read_bytes()
