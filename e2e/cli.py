@@ -10,7 +10,7 @@ import time
 from types import FrameType
 
 from . import runner
-from .lab import machine
+from .lab import machine, rpm
 from .lab.command import say
 from .lab.distros import DISTROS
 from .lab.errors import LabError
@@ -60,7 +60,7 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def requirements(arguments: argparse.Namespace) -> int:
-    print("".join(f"{package}\n" for package in machine.missing_packages()), end="")
+    print("".join(f"{package}\n" for package in machine.missing_packages(rpm.REQUIRED_PACKAGES)), end="")
     return 0
 
 
