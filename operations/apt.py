@@ -16,8 +16,9 @@ from bringup.target import Repository, Target
 from facts import live
 from facts.packages import Index, PackageLocks, RepositoryIndex
 from operations.files import write_bytes, write_file
-from operations.guard import Commands, host_operation, report_problem
+from operations.guard import Commands, host_operation
 from operations.needed import needed
+from operations.record import report_problem
 
 INSTALL_TIMEOUT_S = 3600  # a DKMS build and a slow mirror together
 UPDATE_TIMEOUT_S = 600
