@@ -112,9 +112,10 @@ ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms
 ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut|^gcc-[0-9]+ "
 if has dpkg-query; then
     job_sh packages dpkg-query "all=\$(dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
-    job holds apt-mark showhold
+    # what apt-mark showhold prints, without the 0.4 s of CPU that apt takes to read all its lists
+    job_sh holds dpkg-query "all=\$(dpkg-query -W -f '\${db:Status-Want} \${Package}\n') || exit 1; printf '%s\n' \"\$all\" | sed -n 's/^hold //p'"
     job dpkg_audit dpkg --audit
-elif has rpm; then
+elif has rpm && { [ -d /var/lib/rpm ] || [ -d /usr/lib/sysimage/rpm ]; }; then # busybox has an rpm without a database
     job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
 fi
 

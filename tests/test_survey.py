@@ -159,7 +159,8 @@ def test_docker_whose_daemon_is_down_is_unreadable_and_not_absent() -> None:
 def test_modinfo_that_finds_no_module_is_absent_and_one_that_breaks_is_unreadable() -> None:
     gone = fresh().set("module_version", "exit 1\nmodinfo: ERROR: Module nvidia not found.", "failed").survey
     broken = fresh().set("module_version", "exit 1\nmodinfo: can't open '/lib/modules/6.1/modules.dep'", "failed").survey
-    assert gone["driver"]["module_version"] is None
+    by_busybox = fresh().set("module_version", "modinfo: module '/lib/modules/6.1/nvidia' not found").survey  # with exit 0
+    assert gone["driver"]["module_version"] is None and by_busybox["driver"]["module_version"] is None
     assert known(broken["driver"]["module_version"]) is None and broken["driver"]["module_version"] is not None
 
 
@@ -170,6 +171,11 @@ def test_the_loaded_version_comes_from_the_drivers_text_where_sysfs_has_none() -
     assert odd["driver"]["loaded_version"] == {"unreadable": "no version in 'NVRM version: none'"}
     simulated = host.set("driver_loaded", "NVRM version: X  580.159.04  Release Build  (stand-in: simulated GPU)").survey
     assert is_simulated(simulated) and module_kind(simulated) == "proprietary"
+
+
+def test_a_folder_without_a_mount_point_is_no_disk() -> None:
+    text = "df: /: can't find mount point\nFilesystem 1024-blocks Used Available Capacity Mounted on"
+    assert fresh().set("disks", text).set("inodes", text).survey["disks"] == {}
 
 
 def test_bare_metal_is_no_failure_of_systemd_detect_virt() -> None:

@@ -158,11 +158,18 @@ def _driver(got: Sections) -> Driver:
 
 
 def _tool(got: Sections, name: str) -> Read[str]:
-    """What modinfo said; its exit 1 means that there is no such module."""
+    """What modinfo said. That there is no such module is an exit 1 of kmod's, and of busybox's an exit 0 with the same words."""
     section = got[name]
     if section.status == "failed" and section.lines[:1] == ["exit 1"] and "not found" in section.text:
         return None
-    return got.read(name, lambda section: section.text.strip() or None)
+    return got.read(name, _modinfo)
+
+
+def _modinfo(section: Section) -> str | Unreadable | None:
+    said = section.text.strip()
+    if said.startswith("modinfo:"):
+        return None if "not found" in said else Unreadable(unreadable=said)
+    return said or None
 
 
 def _secure_boot(got: Sections) -> Read[bool]:
@@ -297,6 +304,8 @@ def _disks(got: Sections) -> dict[str, Disk]:
     for name, key in (("disks", "free_kib"), ("inodes", "free_inodes")):
         for line in got[name].lines if got[name].status == "ok" else []:
             fields = line.split()
+            if len(fields) < 6 or not fields[-1].startswith("/"):  # the header, or what df says of a folder without a mount point
+                continue
             disk = found.setdefault(fields[-1], Disk(free_kib=None, free_inodes=None))
             disk[key] = int(fields[-3]) if fields[-3].isdigit() else None  # type: ignore[literal-required]
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import types
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -83,10 +84,16 @@ def mismatch(value: Any, hint: Any, path: str) -> str | None:
     return None
 
 
+@functools.cache
+def _fields(record: Any) -> dict[str, Any]:
+    """Read once: asked anew for each record of a fleet, they take most of the time."""
+    return get_type_hints(record)
+
+
 def _record_mismatch(value: Any, hint: Any, path: str) -> str | None:
     if not isinstance(value, dict):
         return f"{path} is {type(value).__name__}, not a record"
-    fields = get_type_hints(hint)
+    fields = _fields(hint)
     for name in fields:
         if name not in value:
             return f"{f'{path}.{name}'.lstrip('.')} is missing"
