@@ -24,12 +24,15 @@ class Measured:
 
     @property
     def line(self) -> str:
-        value = f"{self.value:,.4g}" if abs(self.value) < 10_000 else f"{self.value:,.0f}"
-        line = f"{self.name:<58}{value:>10} {self.unit:<6}"
+        line = f"{self.name:<60}{_short(self.value):>9} {self.unit:<6}"
         if self.target is None:
             return line.rstrip()
         ratio = f"{self.ratio:6.2f} of it" if self.ratio is not None else ""
-        return f"{line}target {self.target:>8,.4g} {self.unit:<6}{ratio}".rstrip()
+        return f"{line}target {_short(self.target):>7} {self.unit:<6}{ratio}".rstrip()
+
+
+def _short(value: float) -> str:
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def median_s(run: Callable[[], object], times: int) -> float:

@@ -101,7 +101,6 @@ job_sh inodes df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -i "$d" | 
 job secure_boot mokutil --sb-state
 job module_version modinfo -F version nvidia
 job module_license modinfo -F license nvidia
-job module_path modinfo -F filename nvidia
 # a package can be installed and its program gone, which only a container's start would tell
 job_sh toolkit nvidia-ctk 'command -v nvidia-container-runtime >/dev/null || { echo "nvidia-container-runtime is missing"; exit 1; }; nvidia-ctk --version'
 job engine docker --version
