@@ -134,7 +134,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "disks": "/dev/vda1  264212084 25128644 200000000  24% /",
                 "inodes": "/dev/vda1   16777216   445492  16331724   3% /",
                 "secure_boot": None, "selinux": None, "dkms": None, "kernel_built": "Linux version 6.1 (gcc-12)",
-                "module_version": None, "module_license": None, "module_path": None,
+                "module_version": None, "module_license": None,
                 "toolkit": None, "engine": None, "packages": "cloud-init 22.4.2-1 install installed", "holds": "", "dpkg_audit": "",
             }
         )

@@ -128,6 +128,34 @@ def test_what_hangs_forever_is_a_timeout_and_the_survey_ends(
     assert survey["kernel"] == os.uname().release
 
 
+COUNTS = [  # what docker info prints, whether containers and images are then listed
+    ('{"ContainersRunning":0,"Images":0,"ServerVersion":"28.5.2"}', []),
+    ('{"ContainersRunning":0,"Images":7}', ["image"]),
+    ('{"ContainersRunning":1,"Images":0}', ["ps"]),
+    ('{"ContainersRunning":10,"Images":20}', ["image", "ps"]),
+    ('{"ID":"","ContainersRunning":0,"Images":0,"ServerErrors":["Cannot connect to the Docker daemon"]}', ["image", "ps"]),
+    ("Cannot connect to the Docker daemon", ["image", "ps"]),
+]
+
+
+@pytest.mark.parametrize(("info", "listed"), COUNTS, ids=[info[:40] for info, _ in COUNTS])
+def test_docker_is_asked_for_lists_only_where_it_has_something_to_list(
+    shell: list[str], info: str, listed: list[str], tmp_path: Path
+) -> None:
+    """And where its daemon is down: that it lists nothing then is no empty list."""
+    docker = tmp_path / "docker"
+    docker.write_text(
+        f"#!/bin/sh\ncase $1 in info) echo '{info}' ;; ps|image) echo $1 >>{tmp_path}/asked; echo 'a b c'; exit 1 ;; esac\n"
+    )
+    docker.chmod(0o755)
+    lines, _ = run(shell, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    asked = tmp_path / "asked"
+    assert sorted(asked.read_text().split() if asked.exists() else []) == listed
+    found = HostSurvey().process(lines)["docker"]
+    for name, value in (("ps", found["running"]), ("image", found["images"])):
+        assert value == ({"unreadable": "exit 1 a b c"} if name in listed else [])
+
+
 def test_tests_build_their_surveys_from_the_sections_that_the_script_prints() -> None:
     """tests/surveys.py would go stale otherwise. Only of dpkg's: this is no rpm machine, or some are left out."""
     script = HostSurvey().command()
