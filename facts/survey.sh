@@ -88,7 +88,7 @@ job docker_info docker info --format '{{json .}}'
 # each start of docker's command costs a host 20 ms of CPU: the counts in its info say where there is nothing to list
 after_info() { # NAME COUNT COMMAND: unless the info says that there are none
     job_sh "$1" docker "until [ -s '$work/docker_info.rc' ]; do [ -d '$work' ] || exit; sleep 0.05 2>/dev/null || sleep 1; done
-        grep -v ServerErrors '$work/docker_info.out' | grep -q '\"$2\":0,' || exec $3" # of a daemon that is down it says 0 too
+        grep -v ServerErrors '$work/docker_info.out' | grep -q '\"$2\":0[,}]' || exec $3" # of a daemon that is down it says 0 too
 }
 after_info docker_running ContainersRunning "docker ps --format '{{.ID}} {{.Names}} {{.Image}}'"
 after_info docker_images Images "docker image ls --digests --format '{{.Repository}}:{{.Tag}} {{.Repository}}@{{.Digest}}'"
