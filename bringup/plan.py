@@ -138,7 +138,7 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
         return refusal(refused)
     os = known(survey["os"])
     distro = catalog.distro(os["id"], os["version_id"]) if os else None
-    shown = untried(distro, settings) if distro else None
+    shown = untried(distro, survey["arch"], settings) if distro else None
     return Plan(
         target,
         tuple(steps),

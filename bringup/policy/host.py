@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bringup.catalog import Catalog, Distro
+from bringup.catalog.distros import architecture
 from bringup.policy import Refused
 from bringup.settings import Settings
 from bringup.steps import provenance
@@ -12,6 +13,7 @@ from bringup.survey import Survey, gpus, known, unit
 
 CONTAINERS = {"systemd-nspawn", "lxc", "lxc-libvirt", "docker", "podman", "openvz", "rkt", "proot", "container-other"}
 CLOCK_TOLERANCE_S = 60  # beyond it apt calls release files "not valid yet" and TLS fails
+TRIED_ARCHITECTURE = "x86_64"
 A10 = "2236"  # Azure's NVadsA10_v5 sizes are vGPU slices of it; Azure has no size with a whole one
 VGPU_NAME = re.compile(r"GRID |\b[A-Z]+\d+[A-Z]*-\d+[QCBA]\b")  # as nvidia-smi names vGPU profiles: A10-24Q, GRID T4-8C
 GUEST_DRIVER = re.compile(r"nvidia-(linux-grid|vgpu)")  # packages of the driver for vGPU guests
@@ -35,13 +37,15 @@ def supported_distro(survey: Survey, catalog: Catalog) -> Distro:
     return distro
 
 
-def untried(distro: Distro, settings: Settings) -> Refused | None:
+def untried(distro: Distro, arch: str, settings: Settings) -> Refused | None:
     """Why a plan for this distribution is only shown, and not acted on; None: it may be."""
     if distro.family != "apt":
         reason = f"{distro.name} is planned for, and this version installs nothing with {distro.family} yet"
         return Refused("untried-distribution", reason, "take the plan as a guide, and install by hand")
-    if distro.tier == "decided" and "untried-distribution" not in settings.accept:
-        reason = f"{distro.name} is planned for, but no run on it was ever tried"
+    tried = distro.tier != "decided" and architecture(arch) == TRIED_ARCHITECTURE
+    if not tried and "untried-distribution" not in settings.accept:
+        on = "" if architecture(arch) == TRIED_ARCHITECTURE else f" on {arch}"
+        reason = f"{distro.name}{on} is planned for, but no run on it was ever tried"
         return Refused("untried-distribution", reason, "try it on a host that you can lose", "untried-distribution")
     return None
 
