@@ -50,6 +50,21 @@ def reason(said: str | None) -> str:
     return lines[-1][:300] if lines else "no reason was given"
 
 
+# what passes by itself: a mirror in the middle of its synchronisation, a network that is coming up, an overloaded server
+PASSING = re.compile(
+    r"Hash Sum mismatch|File has unexpected size|Connection (failed|refused|reset|timed out)|Could not connect|Temporary failure resolving"
+    r"|Could not resolve|timed out|50[0234] +[A-Z]|Mirror sync in progress|Undetermined Error",
+    re.I,
+)
+# what does not, however often it is asked
+FINAL = re.compile(r"NO_PUBKEY|EXPKEYSIG|KEYEXPIRED|BADSIG|is not signed|40[0134] +[A-Z]|Conflicting values|not valid yet", re.I)
+
+
+def is_passing(said: str | None) -> bool:
+    """May it go better in a minute?"""
+    return bool(said) and PASSING.search(said or "") is not None and FINAL.search(said or "") is None
+
+
 def pick(offered: Mapping[str, Sequence[str]], packages: Sequence[str], wanted: str, url: str) -> dict[str, str]:
     """The newest version of `wanted` (branch or exact) that all packages have: package -> its full version.
 

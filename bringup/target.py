@@ -57,6 +57,12 @@ class Driver:
     repository: Repository | None
     services: tuple[str, ...]  # units that must run: nvidia-persistenced.service
     hold: bool
+    hold_kernel: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Do we install and upgrade it?"""
+        return self.source != "preinstalled"
 
 
 @dataclass(frozen=True)

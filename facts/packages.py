@@ -84,3 +84,18 @@ class RepositoryIndex(FactBase[Index]):
         index["key_problem"] = "\n".join(problems["key-problem"]) or None
         index["index_problem"] = "\n".join(problems["index-problem"]) or None
         return index
+
+
+class DkmsBuild(FactBase[str | None]):
+    """The first error of the newest DKMS build log, or None where there is no log (or no error in it)."""
+
+    @override
+    def command(self) -> str:
+        return (
+            "log=$(ls -t /var/lib/dkms/*/*/build/make.log /var/lib/dkms/*/*/*/*/log/make.log 2>/dev/null | head -n 1); "
+            '[ -z "$log" ] || { grep -m 1 -E \'(^|[^a-z_])error[: ]|Error [0-9]|No rule to make\' "$log" || true; }'
+        )
+
+    @override
+    def process(self, output: list[str]) -> str | None:
+        return next((each.strip()[:300] for each in output if each.strip()), None)

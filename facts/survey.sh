@@ -182,6 +182,11 @@ head_ device_nodes ok
 for f in /dev/nvidia*; do
     [ -c "$f" ] && printf '|%s\n' "$f"
 done
+# when the running kernel's initramfs was made, and when our list of blocked modules was written: one that is older lacks it
+head_ initramfs ok
+for f in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img" /etc/modprobe.d/gpu-bringup-nouveau.conf; do
+    [ -e "$f" ] && stat -c '|%n %Y' "$f"
+done
 head_ modprobe ok
 for f in /etc/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf; do
     [ -r "$f" ] || continue
@@ -209,6 +214,7 @@ head_ keyrings ok
 for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg /etc/apt/keyrings/docker.asc; do
     [ -r "$f" ] && printf '|%s %s\n' "$f" "$(base64 <"$f" | tr -d '\n')"
 done
+files apt_settings /etc/apt/apt.conf.d/*gpu-bringup*
 files apt_preferences /etc/apt/preferences /etc/apt/preferences.d/*
 files reboot_required /run/reboot-required /run/reboot-required.pkgs
 
@@ -246,6 +252,7 @@ files systemd_dropins /etc/systemd/system.conf.d/*.conf
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------
 file provenance /etc/gpu-bringup/provenance.json
+file installed_by_us /etc/gpu-bringup/installed
 file proof /var/lib/gpu-bringup/proof.json
 files lock /run/gpu-bringup.lock/owner
 head_ proxy ok

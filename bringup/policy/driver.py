@@ -54,6 +54,7 @@ def choose_driver(
         repository=repository(settings, catalog, "nvidia-driver", distro, survey["arch"]) if source == "nvidia" else None,
         services=("nvidia-persistenced.service", *(("nvidia-fabricmanager.service",) if fabric else ())),
         hold=settings.hold_packages != "none",
+        hold_kernel=settings.hold_packages == "driver+kernel",
     )
 
 

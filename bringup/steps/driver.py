@@ -53,10 +53,16 @@ def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
 def nouveau_out(survey: Survey, target: Target) -> Change | None:
     """Kernel modules that would take the GPU before NVIDIA's are blocked, and the initramfs is made anew."""
     free = [each for each in target.blocked_modules if each not in survey["driver"]["blocked_modules"]]
-    if not free:
+    stale = bool(target.blocked_modules) and survey["driver"]["initramfs_stale"] is True
+    if not free and not stale:
         return None
     after = edited(survey)
     after["driver"]["blocked_modules"] += free
+    after["driver"]["initramfs_stale"] = survey["driver"]["initramfs_stale"] and False
+    if not free:
+        return Change(
+            "the initramfs is older than the list of blocked modules: nouveau would come back from it", "make it anew", after
+        )
     return Change(f"{', '.join(free)} may take the GPU at the next boot", f"block {', '.join(free)} in {MODPROBE_FILE}", after)
 
 
@@ -78,18 +84,34 @@ def nouveau_loaded(survey: Survey, target: Target) -> list[str]:
 
 
 def driver_loaded(survey: Survey, target: Target) -> Change | None:
-    """Load the module where nothing stands in its way; where something does, the reboot step sees it."""
+    """Load the modules, or load them anew where the old ones are idle; what stands in the way of that is for the reboot step."""
     module = known(survey["driver"]["module_version"])
-    uvm = "nvidia_uvm" in survey["modules"]
-    if module is None or nouveau_loaded(survey, target) or (loaded_version(survey) not in (None, module) and module != PREDICTED):
+    loaded = loaded_version(survey)
+    if module is None or nouveau_loaded(survey, target):
         return None
-    if loaded_version(survey) is not None and uvm:
+    if loaded is not None and loaded != module:
+        if not reloadable(survey):
+            return None
+        why, what = (
+            f"driver {loaded} is loaded, {module} is installed, and nothing uses the GPU",
+            "unload the old modules, load the new ones",
+        )
+    elif loaded is None:
+        why, what = "no driver is loaded", "modprobe nvidia, nvidia-uvm"
+    elif "nvidia_uvm" not in survey["modules"]:
+        why, what = "nvidia_uvm is not loaded: CUDA would fail while nvidia-smi works", "modprobe nvidia-uvm"
+    else:
         return None
     after = edited(survey)
-    after["driver"]["loaded_version"] = after["driver"]["loaded_version"] or module
-    after["modules"] = [*after["modules"], "nvidia", "nvidia_uvm"]
-    what = "nvidia_uvm is not loaded: CUDA would fail while nvidia-smi works" if loaded_version(survey) else "no driver is loaded"
-    return Change(what, "modprobe nvidia, nvidia-uvm", after)
+    after["driver"]["loaded_version"] = module
+    after["modules"] = [*(each for each in after["modules"] if not each.startswith("nvidia")), "nvidia", "nvidia_uvm"]
+    return Change(why, what, after)
+
+
+def reloadable(survey: Survey) -> bool:
+    """Is it known that nothing but our own daemons has the GPU open? Containers may hold it without a process that nvidia-smi shows."""
+    running = survey["docker"]["running"]
+    return survey["driver"]["processes"] == [] and (running is None or running == [])
 
 
 def reboot(survey: Survey, target: Target) -> Change | None:

@@ -12,6 +12,9 @@ from bringup.survey import Survey, installed, known, loaded_version
 from bringup.target import Target
 
 PATH = "/etc/gpu-bringup/provenance.json"
+INSTALLED = (
+    "/etc/gpu-bringup/installed"  # names of packages that were not there before us, one a line, written before they are installed
+)
 SCHEMA = 1
 
 
@@ -34,6 +37,7 @@ def wanted(survey: Survey, target: Target) -> dict[str, Any]:
         "schema": SCHEMA,
         "version": __version__,
         "packages": {each: installed(survey, each) for each in sorted(ours)},
+        "installed": sorted(survey["packages"]["ours"]),
         "repositories": {each.sources_file: each.url for each in repositories},
         "keyrings": sorted(each.keyring for each in repositories),
         "driver": loaded_version(survey),

@@ -154,7 +154,15 @@ def _driver(got: Sections) -> Driver:
         processes=got.read("gpu_processes", lambda section: [line for line in section.lines if line.strip()]),
         blocked_modules=sorted(blocked),
         runfile=got["runfile"].status == "ok",
+        initramfs_stale=_initramfs_stale(got.lines("initramfs")),
     )
+
+
+def _initramfs_stale(lines: list[str]) -> bool | None:
+    written = {path: int(at) for path, at in (line.rsplit(" ", 1) for line in lines)}
+    images = [at for path, at in written.items() if path.startswith("/boot/")]
+    blocked = [at for path, at in written.items() if path.startswith("/etc/")]
+    return images[0] < blocked[0] if images and blocked else False if images else None
 
 
 def _tool(got: Sections, name: str) -> Read[str]:
@@ -195,6 +203,8 @@ def _packages(got: Sections) -> Packages:
         repositories=got.files("repositories"),
         keyrings=dict(line.split(" ", 1) for line in got.lines("keyrings")),
         preferences=got.files("apt_preferences"),
+        settings=got.files("apt_settings"),
+        ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
     )
 
 
