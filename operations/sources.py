@@ -13,6 +13,7 @@ from bringup.errors import HostError
 from bringup.index import checked_index, checked_key, is_passing, pick, pick_newest, reason
 from bringup.plan import step_function
 from bringup.sources import without
+from bringup.steps import provenance
 from bringup.steps.sources import DISABLED, SETTINGS_FILE, found_clashes, settings_text
 from bringup.survey import Survey
 from bringup.target import Repository, Target
@@ -112,7 +113,8 @@ def clashing_sources(target: Target) -> Commands:
         path, text = clash.path, files[clash.path]
         kept = QuoteString(path + DISABLED)
         rest = without(text, clash) if isinstance(text, str) else None
-        yield StringCommand("[ -e", kept, "] || cp -p", QuoteString(path), kept)
+        noted = StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", QuoteString(path), ">>", provenance.DISABLED)
+        yield StringCommand(noted, "&& { [ -e", kept, "] || cp -p", QuoteString(path), kept, "; }")
         if rest is None:
             yield StringCommand("rm -f", QuoteString(path))
         else:

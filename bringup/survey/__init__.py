@@ -95,6 +95,7 @@ class Packages(TypedDict):
     preferences: dict[str, str | Unreadable]
     settings: dict[str, str | Unreadable]  # our own files in apt.conf.d
     ours: list[str]  # packages that were not there before we installed them
+    disabled: list[str]  # source files that we disabled
 
 
 class Container(TypedDict):

@@ -205,6 +205,7 @@ def _packages(got: Sections) -> Packages:
         preferences=got.files("apt_preferences"),
         settings=got.files("apt_settings"),
         ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
+        disabled=got["disabled_by_us"].text.split() if got["disabled_by_us"].status == "ok" else [],
     )
 
 
