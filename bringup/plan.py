@@ -12,12 +12,14 @@ from typing_extensions import override
 from bringup.catalog import Catalog
 from bringup.errors import HostError
 from bringup.policy import Refused
-from bringup.policy.interruption import notes, refuse_interruption, refuse_lack_of_room
+from bringup.policy.host import untried
+from bringup.policy.interruption import refuse_interruption, refuse_lack_of_room
+from bringup.policy.notes import notes
 from bringup.policy.target import make_target
 from bringup.settings import Settings
 from bringup.steps import Change, Skip, containers, driver, packages, sources
 from bringup.steps import provenance as provenance_step
-from bringup.survey import Survey
+from bringup.survey import Survey, known
 from bringup.target import Target
 
 StepFunction = Callable[[Survey, Target], Change | Skip | None]
@@ -31,17 +33,6 @@ class Step:
     why: str
     what: str
     reboots: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """`target`: what the host shall be; `steps`: what will have to change; `skipped`: what cannot be had here, and why."""
-
-    target: Target
-    steps: tuple[Step, ...]
-    skipped: tuple[Step, ...] = ()
-    notes: tuple[str, ...] = ()  # what people should know
-    provisional: str = ""  # why the survey may be outdated soon
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,19 @@ class Refusal:
         return f"{self.reason}: {self.way_out}{override}"
 
 
-def _on_driver(function: Callable[[Survey, Any], Change | None]) -> StepFunction:
+@dataclass(frozen=True)
+class Plan:
+    """`target`: what the host shall be; `steps`: what will have to change; `skipped`: what cannot be had here, and why."""
+
+    target: Target
+    steps: tuple[Step, ...]
+    skipped: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()  # what people should know
+    provisional: str = ""  # why the survey may be outdated soon
+    only_shown: Refusal | None = None  # why nothing is done by this plan on such a host: a distribution that was never tried
+
+
+def _on_driver(function: Callable[[Survey, Any], Change | Skip | None]) -> StepFunction:
     return lambda survey, target: function(survey, target.driver) if target.driver else None
 
 
@@ -121,7 +124,8 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
         try:
             found = function(now, target)
         except HostError as error:
-            return Refusal(name, *str(error).split(": ", 1)) if ": " in str(error) else Refusal(name, str(error), "mend it")
+            reason, _, way_out = str(error).rpartition(": ")
+            return Refusal(name, reason or way_out, way_out if reason else "mend it")
         if isinstance(found, Skip):
             skipped.append(Step(name, found.why, ""))
         elif found is not None:
@@ -133,7 +137,17 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
         refuse_lack_of_room(survey, target, catalog, ids)
     except Refused as refused:
         return refusal(refused)
-    return Plan(target, tuple(steps), tuple(skipped), tuple(notes(survey, target, catalog)), provisional(survey))
+    os = known(survey["os"])
+    distro = catalog.distro(os["id"], os["version_id"]) if os else None
+    shown = untried(distro, settings) if distro else None
+    return Plan(
+        target,
+        tuple(steps),
+        tuple(skipped),
+        tuple(notes(survey, target, catalog, distro)),
+        provisional(survey),
+        refusal(shown) if shown else None,
+    )
 
 
 def refusal(refused: Refused) -> Refusal:

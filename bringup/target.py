@@ -36,7 +36,7 @@ class Repository:
         if self.family != "apt":
             return (
                 f"# written by gpu-bringup\n[gpu-bringup-{self.name}]\nname={self.name}\nbaseurl={self.url}\nenabled=1\n"
-                f"gpgcheck=1\ngpgkey={self.key_url}\n"
+                f"gpgcheck=1\ngpgkey=file://{self.keyring}\n"
             )
         components = f"Components: {self.component}\n" if self.component else ""
         return (
@@ -58,6 +58,8 @@ class Driver:
     services: tuple[str, ...]  # units that must run: nvidia-persistenced.service
     hold: bool
     hold_kernel: bool = False
+    lowest: str | None = None  # the lowest version of the branch that knows the host's GPUs; None: any of it
+    stream: str | None = None  # dnf's module stream that has the packages
 
     @property
     def is_ours(self) -> bool:

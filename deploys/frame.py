@@ -69,6 +69,8 @@ def stage(function: Stage) -> None:
         plan = _plans[this.name]
         if isinstance(plan, Refusal):
             leave_out(this, "refused", str(plan))
+        elif plan is not None and plan.only_shown:
+            leave_out(this, "refused", str(plan.only_shown))
         elif plan is not None:
             function(plan.target)
     except HostError as error:

@@ -93,6 +93,7 @@ class Started:
         reports = ["--data", f"gpu_reports={self.reports}"] if deploys else []
         self.command = shlex.join(["pyinfra", *arguments])
         self._began = time.monotonic()
+        log.parent.mkdir(parents=True, exist_ok=True)
         self._stdout = log.with_suffix(".stdout")
         # standard output holds what programs read (--json); people see both
         with log.open("wb") as errors, self._stdout.open("wb") as output:

@@ -73,7 +73,6 @@ class Scenario:
     def start(self, what: str, *arguments: str, cwd: Path = CHECKOUT, environment: Mapping[str, str] | None = None) -> Started:
         """pyinfra in the background; `what` names its transcript."""
         self._runs += 1
-        self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / f"{self._runs:02}-{what.replace(' ', '-').replace('/', '-')}.log"
         return Started(arguments, log, cwd, environment)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from .lab import registry, repository, services
 from .lab.checkpoint import checkpoint, checkpoints, restore
 from .lab.command import remove
-from .lab.gpu import gpu_profile, prepare_gpu
+from .lab.gpu import GpuProfile, prepare_gpu
 from .lab.host import Host
 from .lab.lab import Lab
 from .pyinfra_run import LAB_INVENTORY, Started
@@ -87,10 +87,10 @@ def start_services(lab: Lab) -> None:
         registry.serve(lab.network)
 
 
-def change_gpu(host: Host, profile: str) -> None:
-    """Power off, other hardware into the host, power on."""
+def change_gpu(host: Host, profile: GpuProfile) -> None:
+    """Power off, other hardware into the host, power on. To be undone by who called it: it is not part of a checkpoint."""
     host.power_off()
     remove(host.folder / "gpu")
-    prepare_gpu(gpu_profile(profile), host.folder / "gpu")
+    prepare_gpu(profile, host.folder / "gpu")
     host.power_on()
     wait_for_boot(host)

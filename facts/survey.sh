@@ -16,6 +16,7 @@ work=$(mktemp -d /run/gpu-bringup-survey.XXXXXX 2>/dev/null || mktemp -d) || exi
 trap 'rm -rf "$work"' EXIT
 
 head_() { printf '@@%s %s\n' "$1" "$2"; }
+# by `lines`, also what sed printed: a file may end without a newline, and would swallow the next section
 lines() { while IFS= read -r l || [ -n "$l" ]; do printf '|%s\n' "$l"; done; }
 ok() { head_ "$1" ok; printf '%s\n' "$2" | lines; }
 absent() { head_ "$1" absent; }
@@ -33,7 +34,7 @@ files() { # NAME PATH...: several small files without comments, each after a lin
     for f; do
         [ -e "$f" ] || continue
         printf '|==> %s\n' "$f"
-        if [ -r "$f" ]; then sed -e '/^[[:space:]]*\(#.*\)*$/d' -e 's/^/|/' "$f"; else printf '|==! no permission\n'; fi
+        if [ -r "$f" ]; then sed '/^[[:space:]]*\(#.*\)*$/d' "$f" | lines; else printf '|==! no permission\n'; fi
     done
 }
 
@@ -107,7 +108,7 @@ job selinux getenforce
 job dkms dkms status
 # only the packages that a plan looks at: all of them would be 50 KiB
 ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms|linux-(headers|image|modules)|kernel|shim|mokutil|cloud-init'
-ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut"
+ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut|^gcc-[0-9]+ "
 if has dpkg-query; then
     job_sh packages dpkg-query "dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n' | grep -E '$ours' || true"
     job holds apt-mark showhold
@@ -208,10 +209,11 @@ for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.l
     /etc/zypp/repos.d/*.repo; do
     [ -e "$f" ] || continue
     printf '|==> %s\n' "$f"
-    if [ -r "$f" ]; then sed -e 's/^/|/' -e 's#//[^/@ ]*@#//***@#' "$f"; else printf '|==! no permission\n'; fi
+    if [ -r "$f" ]; then sed 's#//[^/@ ]*@#//***@#' "$f" | lines; else printf '|==! no permission\n'; fi
 done
 head_ keyrings ok
-for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg /etc/apt/keyrings/docker.asc; do
+for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg \
+    /etc/apt/keyrings/docker.asc /etc/pki/rpm-gpg/gpu-bringup-*.asc; do
     [ -r "$f" ] && printf '|%s %s\n' "$f" "$(base64 <"$f" | tr -d '\n')"
 done
 files apt_settings /etc/apt/apt.conf.d/*gpu-bringup*

@@ -102,7 +102,10 @@ def driver_loaded(target: Target) -> Commands:
         return
     if loaded_version(live.survey()) != known(live.survey()["driver"]["module_version"]):
         yield StringCommand("sh", "-c", QuoteString(UNLOAD), _timeout=SERVICE_TIMEOUT_S)
-    yield StringCommand("modprobe nvidia && modprobe nvidia-uvm || echo 'not loadable now' >&2", _timeout=SERVICE_TIMEOUT_S)
+    # modprobe makes no /dev/nvidia-uvm, and a container gets only nodes that are there
+    nodes = "{ ! command -v nvidia-modprobe >/dev/null || nvidia-modprobe -c=0 -u; }"
+    load = f"modprobe nvidia && modprobe nvidia-uvm && {nodes} || echo 'not loadable now' >&2"
+    yield StringCommand(load, _timeout=SERVICE_TIMEOUT_S)
 
 
 @host_operation

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -75,6 +76,32 @@ def test_a_noisy_login_shell_does_no_harm(shell: list[str]) -> None:
     noisy = HostSurvey().process(["Last login: today", "@@end", "|x", *lines])
     quiet = HostSurvey().process(lines)
     assert {**noisy, "clock_offset_s": 0} == {**quiet, "clock_offset_s": 0}
+
+
+def test_a_file_without_permission_is_told_from_one_that_is_not_there(shell: list[str]) -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv to become another user")
+    script = (Path(facts.survey.__file__).parent / "survey.sh").read_text()
+    functions = script[script.index("head_() {") : script.index("\njobs_=")]
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "closed").mkdir(mode=0o700)
+        for path, mode in (("readable", 0o644), ("secret", 0o600)):
+            (folder / path).write_text("# comment\n\n  one\nno end")
+            (folder / path).chmod(mode)
+        asked = "".join(
+            f"file {each.replace('/', '_')} {folder}/{each}\n" for each in ("readable", "secret", "gone", "closed/f", "closed")
+        )
+        asked += f"files several {folder}/readable {folder}/secret {folder}/gone\n"
+        said = subprocess.run(
+            [*NOBODY, *shell, "-c", functions + "\n" + asked], capture_output=True, text=True, check=True
+        ).stdout
+    assert said.replace(name, "") == (
+        "@@readable ok\n|# comment\n|\n|  one\n|no end\n@@secret failed\n|no permission to read /secret\n@@gone absent\n"
+        "@@closed_f failed\n|no permission to look into /closed\n@@closed failed\n|no permission to read /closed\n"
+        "@@several ok\n|==> /readable\n|  one\n|no end\n|==> /secret\n|==! no permission\n"
+    )
 
 
 def test_what_hangs_forever_is_a_timeout_and_the_survey_ends(

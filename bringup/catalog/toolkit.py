@@ -32,6 +32,7 @@ class DockerEngine:
     """`packages` are docker-ce's, `conflicts` the ones that its installation replaces."""
 
     newest: str
+    cgroup_v2_since: str
     validate_since: str
     cdi_since: str
     cdi_default_since: str

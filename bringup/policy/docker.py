@@ -13,15 +13,22 @@ from bringup.settings import Settings
 from bringup.survey import Survey, known
 from bringup.target import Docker, Injected, Repository
 
+UNKNOWN = "0"  # a version that could not be read: what works with any Docker is chosen
+
 
 def choose_docker(survey: Survey, settings: Settings, catalog: Catalog, distro: Distro, *, gpu: bool) -> Docker:
     """Raises Refused."""
-    there = known(survey["docker"]["version"])
-    if settings.docker_source == "existing" and there is None:
-        raise Refused("no-docker", "gpu_docker_source is existing and there is no Docker", "install it, or use auto")
+    there = is_there(survey)
+    if settings.docker_source == "existing" and not there:
+        raise Refused("no-docker", "gpu_docker_source is existing and there is no Docker", "install it, or set it to auto")
     packages, version, source = _source(survey, settings, catalog, distro)
-    injection = choose_injection(settings, catalog, there or version)
+    injection = choose_injection(settings, catalog, (known(survey["docker"]["version"]) or UNKNOWN) if there else version)
     return Docker(packages, None if there else source, options(survey, settings, gpu=gpu, injection=injection), injection)
+
+
+def is_there(survey: Survey) -> bool:
+    """Is a Docker on the host? One whose version could not be read is there too."""
+    return survey["docker"]["path"] is not None or survey["docker"]["version"] is not None
 
 
 def _source(
@@ -33,22 +40,21 @@ def _source(
     if wants_own:
         if own.own_package is None:
             raise Refused("no-docker-package", f"{distro.name} has no Docker of its own", "set gpu_docker_source to docker")
-        return (own.own_package, *own.own_extra), own.own_version or "0", None
+        return (own.own_package, *own.own_extra), own.own_version or UNKNOWN, None
     if own.ce_os is None:
         raise Refused("no-docker-repository", f"Docker has no repository for {distro.name}", "set gpu_docker_source to distro")
-    needed = known(survey["docker"]["version"]) is None
-    return (
-        catalog.docker.packages,
-        catalog.docker.newest,
-        repository(settings, catalog, "docker", distro, survey["arch"]) if needed else None,
-    )
+    if is_there(survey):
+        return catalog.docker.packages, catalog.docker.newest, None
+    found = repository(settings, catalog, "docker", distro, survey["arch"])
+    return catalog.docker.packages, catalog.docker.newest, found
 
 
 def choose_injection(settings: Settings, catalog: Catalog, version: str) -> Injected:
-    """CDI from Docker 25 on; the nvidia runtime with any Docker. Raises Refused."""
-    able = versions.at_least(version, catalog.docker.cdi_since)
+    """CDI where Docker reads the specs that the toolkit writes; the nvidia runtime with any Docker. Raises Refused."""
+    floor = max(catalog.docker.cdi_since, catalog.toolkit.spec_needs_docker, key=versions.key)
+    able = versions.at_least(version, floor)
     if settings.injection == "cdi" and not able:
-        way = f"it needs {catalog.docker.cdi_since} or newer: set gpu_injection to auto or runtime"
+        way = f"upgrade it to {floor} or newer, or set gpu_injection to auto or runtime"
         raise Refused("docker-without-cdi", f"Docker {version} cannot inject by CDI", way)
     if settings.injection != "auto":
         return settings.injection

@@ -5,43 +5,70 @@ from __future__ import annotations
 from bringup.catalog import Branch, Catalog, Gpu
 from bringup.catalog.images import Image
 from bringup.policy import Refused
-from bringup.settings import Settings
+from bringup.policy.gpus import named
+from bringup.settings import Settings, nearest
+
+
+def curated(name: str, catalog: Catalog) -> Image | None:
+    """The catalog's record of an image, by its name or by a reference in any of the ways that Docker takes for the same image."""
+    found = catalog.image(name)
+    if found is not None:
+        return found
+    plain = _plain(name)
+    return next((each for each in catalog.images if _plain(each.reference) == plain), None)
+
+
+def _plain(reference: str) -> str:
+    """Without a digest, and without the registry that Docker takes where none is named."""
+    name = reference.partition("@")[0]
+    for prefix in ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/"):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def named_problem(image: Image, branch: Branch, boards: tuple[Gpu, ...], arch: str) -> str | None:
+    """Why an image that is named cannot run, as far as that is known: what was looked up nowhere refuses nothing."""
+    return image.problem(branch, () if image.sm is None else boards, None if "architectures" in image.recalled else arch)
 
 
 def named_images(settings: Settings, catalog: Catalog) -> list[Image]:
-    """Those of the settings that the catalog knows, by name or by reference."""
-    found = (catalog.image(each) for each in settings.images if each != "auto")
+    """Those of the settings that the catalog knows."""
+    found = (curated(each, catalog) for each in settings.images if each != "auto")
     return [each for each in found if each is not None]
 
 
-def image_problem(image: Image, branch: Branch, boards: tuple[Gpu, ...], arch: str) -> str | None:
-    """Why this image cannot run on these GPUs with this branch, or None."""
-    return image.problem(branch, boards, arch)
+def choose_images(settings: Settings, catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
+    """Full references for driver branch `number`. Raises Refused."""
+    return tuple(dict.fromkeys(_reference(name, settings, catalog, number, boards, arch) for name in settings.images))
 
 
-def choose_images(
-    settings: Settings, catalog: Catalog, branch: Branch | None, boards: tuple[Gpu, ...], arch: str
-) -> tuple[str, ...]:
-    """Full references. `auto`: the newest curated PyTorch image that driver and GPUs can run. Raises Refused."""
-    found = []
-    for name in settings.images:
-        image = catalog.image(name) if name != "auto" else None
-        if image is not None and branch is not None and (problem := image_problem(image, branch, boards, arch)):
-            raise Refused("image-not-for-host", problem, "name another image, or `auto`")
-        if image is None and name != "auto" and "/" not in name and ":" not in name:
-            fit = ", ".join(each.name for each in catalog.images if branch and image_problem(each, branch, boards, arch) is None)
-            raise Refused(
-                "unknown-image", f"there is no curated image {name}", f"name a full reference, or one of {fit or 'none'}"
-            )
-        if name == "auto":
-            fit_images = [each for each in catalog.images if each.family == "pytorch" and each.flavour == "runtime" and branch
-                          and image_problem(each, branch, boards, arch) is None]  # fmt: skip
-            if not fit_images:
-                why = f"no curated PyTorch image runs on {', '.join(sorted(each.name for each in boards))} with this driver"
-                raise Refused("no-image", why, "name one of your own in gpu_images")
-            image = newest(fit_images)
-        found.append(image.pinned if image else name)
-    return tuple(found)
+def _reference(name: str, settings: Settings, catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> str:
+    branch = catalog.branch(number)
+    fit = [each for each in catalog.images if branch and each.problem(branch, boards, arch) is None]
+    if name == "auto":
+        return _newest_pytorch(fit, catalog, number, boards, arch).pinned
+    image = curated(name, catalog)
+    if image is None:
+        if "/" in name or ":" in name:
+            return name
+        names = tuple(each.name for each in catalog.images)
+        way = f"name a full reference, or one of {', '.join(each.name for each in fit) or 'none'}"
+        raise Refused("unknown-image", f"there is no curated image {name}{nearest(name, names)}", way)
+    if branch is not None and (problem := named_problem(image, branch, boards, arch)):
+        raise Refused("image-not-for-host", problem, "name another image in gpu_images, or auto")
+    return name if "@" in name else image.pinned
+
+
+def _newest_pytorch(fit: list[Image], catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> Image:
+    """The newest official PyTorch image that fits; where there is none (arm64), NVIDIA's. Raises Refused."""
+    for family, flavour in (("pytorch", "runtime"), ("ngc", "devel")):
+        found = [each for each in fit if each.family == family and each.flavour == flavour]
+        if found:
+            return newest(found)
+    why = f"no curated PyTorch image runs on {named(boards)} with driver branch {number} on {arch}"
+    if catalog.branch(number) is None:
+        why = f"driver branch {number} is not in the catalog, so which image it runs is not known"
+    raise Refused("no-image", why, "name one of your own in gpu_images")
 
 
 def newest(images: list[Image]) -> Image:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bringup import versions
 from bringup.catalog import Catalog
 from bringup.policy import Refused
-from bringup.survey import Survey, known, unreadable
+from bringup.policy.engine import in_swarm, keeps_containers
+from bringup.survey import Survey, known
 from bringup.target import Target
 
 DRIVER_KIB = 3 << 20  # driver set, compiler and headers unpacked, with what apt downloads: 2.2 GiB seen, rounded up
@@ -32,9 +32,10 @@ def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) ->
     if "driver-packages" in planned and known(survey["driver"]["loaded_version"]) is not None:
         way = "drain the host first: new libraries with the old module end every CUDA program"
         raise Refused("gpu-in-use", f"the driver would be changed under {names}", way, "stop-containers")
-    keeps = bool((known(survey["docker"]["info"]) or {}).get("LiveRestoreEnabled"))
-    if "daemon-json" in planned and not keeps:
+    if "daemon-json" in planned and not keeps_containers(survey):
         way = "stop them, or switch Docker's live-restore on first"
+        if in_swarm(known(survey["docker"]["info"]) or {}):  # where live-restore cannot be had
+            way = "drain this node of the swarm first (docker node update --availability drain), or stop them"
         raise Refused("containers-running", f"Docker must be restarted and would end {names}", way, "stop-containers")
 
 
@@ -74,30 +75,3 @@ def _image_kib(reference: str, catalog: Catalog) -> int:
         return 0
     ratio = image.unpack_ratio or catalog.default_unpack_ratio
     return int(image.compressed_bytes * (1 + ratio)) // 1024
-
-
-def notes(survey: Survey, target: Target, catalog: Catalog) -> list[str]:
-    """What people should know and nothing is refused for."""
-    found = []
-    loaded = known(survey["driver"]["loaded_version"])
-    floor = catalog.security_floor(versions.branch_of(loaded)) if loaded else None
-    if loaded and floor and not versions.at_least(loaded, floor):
-        found.append(f"driver {loaded} has known security holes: {floor} closes them")
-    if target.docker.options.get("default-runtime") == "nvidia":
-        found.append(
-            "default runtime nvidia: every container starts slower (0.18 s measured on an H200 host), and images that set "
-            "NVIDIA_VISIBLE_DEVICES=all see all GPUs unasked (gpu_default_runtime: runc)"
-        )
-    unread = unreadable(survey["secure_boot"])
-    if unread:
-        found.append(f"whether Secure Boot is on could not be read ({unread})")
-    if not survey["root"]:
-        found.append("surveyed without root: what needs it could not be read")
-    has_driver = known(survey["driver"]["module_version"]) is not None
-    for kernel in survey["kernels"]:
-        other = kernel["image"] and kernel["release"] != survey["kernel"]
-        if has_driver and other and not kernel["nvidia_module"]:
-            found.append(
-                f"kernel {kernel['release']} is installed and has no nvidia module: booted into it, the host has no driver"
-            )
-    return found

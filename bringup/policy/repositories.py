@@ -37,4 +37,5 @@ def repository(
     if fingerprint is None:
         way = f"set gpu_repositories['{name}']['fingerprint'] to the one that its owner publishes"
         raise Refused("no-fingerprint", f"no key fingerprint is known for {url}", way)
-    return Repository(name, url, key_url, fingerprint, KEYRINGS[name], known.suite or "/", known.component, distro.family)
+    keyring = KEYRINGS[name] if distro.family == "apt" else f"/etc/pki/rpm-gpg/gpu-bringup-{name}.asc"
+    return Repository(name, url, key_url, fingerprint, keyring, known.suite or "/", known.component, distro.family)

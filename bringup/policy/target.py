@@ -6,12 +6,15 @@ from dataclasses import fields
 from datetime import date
 from typing import Any
 
+from bringup import versions
 from bringup.catalog import Catalog
 from bringup.policy.docker import choose_docker
 from bringup.policy.driver import choose_driver
+from bringup.policy.engine import refuse_unfit_engine
 from bringup.policy.gpus import known_gpus
-from bringup.policy.host import refuse_unfit_engine, refuse_what_is_not_ours, supported_distro
+from bringup.policy.host import refuse_what_is_not_ours, supported_distro
 from bringup.policy.images import choose_images
+from bringup.policy.package_lists import refuse_broken_lists, refuse_clashing_lists
 from bringup.policy.repositories import repository
 from bringup.settings import Settings
 from bringup.survey import Survey, gpus
@@ -23,8 +26,9 @@ BLOCKED = ("nouveau", "nova_core", "nova_drm")  # in-tree drivers that bind NVID
 def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: date) -> Target:
     """Raises Refused."""
     refuse_what_is_not_ours(survey, settings)
-    distro = supported_distro(survey, settings, catalog)
-    refuse_unfit_engine(survey)
+    distro = supported_distro(survey, catalog)
+    refuse_unfit_engine(survey, settings, catalog)
+    refuse_broken_lists(survey)
     boards = known_gpus(survey, settings, catalog)
     driver = choose_driver(survey, settings, catalog, distro, boards, today) if boards else None
     toolkit = None
@@ -35,15 +39,14 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
             repository=repository(settings, catalog, "nvidia-toolkit", distro, survey["arch"]),
             hold=settings.hold_packages != "none",
         )
-    branch = catalog.branch(int(driver.wanted.split(".")[0])) if driver else None
-    return Target(
+    target = Target(
         family=distro.family,
         driver=driver,
         blocked_modules=BLOCKED if driver and driver.source != "preinstalled" else (),
         docker=choose_docker(survey, settings, catalog, distro, gpu=bool(boards)),
         toolkit=toolkit,
         memlock=settings.memlock if survey["limits"]["may_raise"] else None,
-        images=choose_images(settings, catalog, branch, boards, survey["arch"]) if boards else (),
+        images=choose_images(settings, catalog, branch_of(driver.wanted), boards, survey["arch"]) if driver else (),
         reboot=settings.reboot,
         reboot_timeout_s=settings.reboot_timeout,
         lock_timeout_s=settings.lock_timeout,
@@ -52,6 +55,13 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
         expected_gpus=settings.expected_count if settings.expected_count is not None else len(gpus(survey)),
         settings=chosen(settings),
     )
+    refuse_clashing_lists(survey, target)
+    return target
+
+
+def branch_of(wanted: str) -> int:
+    """580 of a branch or a version."""
+    return int(wanted) if wanted.isdigit() else versions.branch_of(wanted)
 
 
 def chosen(settings: Settings) -> dict[str, Any]:

@@ -18,7 +18,8 @@ def plan_lines(found: Mapping[str, Found], summaries: Mapping[str, Mapping[str, 
     for host, each in sorted(found.items()):
         summary = summaries.get(host, {})
         if isinstance(each, Plan):
-            rows.append((_row(host, each, summary), _details(each) if verbose else []))
+            shown = [f"only shown: {each.only_shown}"] if each.only_shown else []
+            rows.append((_row(host, each, summary), [*shown, *(_details(each) if verbose else [])]))
         elif isinstance(each, Refusal):
             rows.append(((host, summary.get("gpu", "?")), [f"refused ({each.id}): {each}"]))
         else:
@@ -65,6 +66,9 @@ def _details(plan: Plan) -> list[str]:
         )
     lines += [f"{step.id}{' (reboots)' if step.reboots else ''}: {step.what}, because {step.why}" for step in plan.steps]
     lines += [f"{step.id} is skipped: {step.why}" for step in plan.skipped]
+    if plan.target.driver and plan.target.verify != "off":
+        proved = f"a CUDA kernel on {plan.target.expected_gpus} GPUs in a container of {plan.target.images[0]}"
+        lines.append(f"proof ({plan.target.verify}): {proved}")
     lines += [f"note: {each}" for each in plan.notes]
     if plan.provisional:
         lines.append(f"provisional: {plan.provisional}")

@@ -65,15 +65,17 @@ def toolkit_gone(survey: Survey) -> str | None:
     return "nvidia-ctk is missing" if survey["toolkit_version"] is None else None
 
 
-def cdi_spec(survey: Survey, target: Target) -> Change | None:
+def cdi_spec(survey: Survey, target: Target) -> Change | Skip | None:
     """There is a CDI spec of the loaded driver that names every device."""
     if target.docker.injection != "cdi" or target.driver is None:
         return None
     why = stale_cdi(survey)
     if why is None:
         return None
+    loaded = loaded_version(survey)
+    if loaded is None:  # the reboot was not allowed
+        return Skip(f"{why}, and without a loaded driver none can be written")
     after = edited(survey)
-    loaded = loaded_version(survey) or PREDICTED
     spec = {"path": "/etc/cdi/nvidia.yaml", "kind": "nvidia.com/gpu", "library_versions": [loaded], "devices": ["all"]}
     after["cdi"] = [{**spec, "device_nodes": [*survey["driver"]["device_nodes"], "/dev/nvidia-uvm"]}]  # type: ignore[typeddict-item]
     return Change(why, "write the CDI spec with nvidia-ctk", after)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bringup import versions
-from bringup.steps import Change, edited
-from bringup.steps.packages import PREDICTED, missing, off_version, repository, with_installed
+from bringup.steps import Change, Skip, edited
+from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
 from bringup.survey import Survey, known, loaded_version, unit
 from bringup.target import Driver, Target
 
@@ -26,6 +26,8 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     if driver.repository is None:
         return None
     change = repository(survey, driver.repository)
+    if driver.repository.family != "apt":  # there, versions are kept by a module stream or a lock of dnf's, at the installation
+        return change
     pinned = survey["packages"]["preferences"].get(PREFERENCES_FILE) == preferences(driver)
     if pinned:
         return change
@@ -69,12 +71,14 @@ def nouveau_out(survey: Survey, target: Target) -> Change | None:
 def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     lacking = missing(survey, driver.packages)
     wrong = off_version(survey, driver.packages, driver.wanted)
-    if not lacking and not wrong:
+    old = [] if driver.lowest is None else [each for each in older(survey, driver.packages, driver.lowest) if each not in wrong]
+    if not lacking and not wrong and not old:
         return None
-    after = with_installed(survey, lacking + wrong)
+    after = with_installed(survey, lacking + wrong + old)
     after["driver"]["module_version"] = PREDICTED
     why = [f"{', '.join(lacking)} not installed"] if lacking else []
     why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
+    why += [f"{', '.join(old)} older than {driver.lowest}, the first for these GPUs"] if old else []
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
 
 
@@ -144,11 +148,13 @@ def busy(survey: Survey) -> list[str]:
     return found
 
 
-def driver_services(survey: Survey, driver: Driver) -> Change | None:
+def driver_services(survey: Survey, driver: Driver) -> Change | Skip | None:
     """Units that must run: without persistence, the first CUDA call on an 8-GPU host takes up to a minute."""
     off = [each for each in driver.services if not (found := unit(survey, each)) or found["active"] != "active"]
     if not off:
         return None
+    if loaded_version(survey) is None:  # the reboot was not allowed
+        return Skip(f"no driver is loaded, without which {', '.join(off)} cannot run")
     after = edited(survey)
     units = known(after["units"]) or {}
     for each in off:

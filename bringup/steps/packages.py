@@ -88,6 +88,19 @@ def _is_driver(name: str) -> bool:
     return "nvidia" in name or name.startswith(("libcuda", "libnv", "cuda-drivers"))
 
 
+def older(survey: Survey, packages: tuple[str, ...], floor: str) -> list[str]:
+    """Installed packages with a driver's version below the floor."""
+    found = [(each, installed(survey, each)) for each in packages]
+    ours = versions.key(floor)[:1]
+    return [
+        name
+        for name, version in found
+        if version not in (None, PREDICTED)
+        and versions.key(str(version))[:1] == ours
+        and not versions.at_least(str(version), floor)
+    ]
+
+
 def holds(survey: Survey, packages: tuple[str, ...]) -> Change | None:
     """Those of the packages that are installed are held, so that no unattended upgrade splits the set."""
     now = survey["packages"]["installed"]

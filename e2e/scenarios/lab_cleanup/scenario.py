@@ -22,7 +22,6 @@ _SNAPSHOT = "import json; from e2e.lab.snapshot import machine_snapshot; print(j
 class LabCleanup(Scenario):
     """`down` leaves the machine as it was, also after `up` was killed; what `up` cannot do it says in a sentence."""
 
-    tier = "all"
     state: Path
     before: dict[str, list[str]]
 

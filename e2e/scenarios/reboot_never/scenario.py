@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from typing_extensions import override
 
 from e2e import expect
+from e2e.lab.gpu import PROFILES
 from e2e.scenario import Scenario
+from e2e.shared_lab import change_gpu
+
+DONE = ("driver-packages", "docker-engine", "toolkit-packages", "daemon-json", "images", "provenance")
 
 
 class RebootNever(Scenario):
@@ -12,17 +18,27 @@ class RebootNever(Scenario):
     tier = "all"
 
     @override
+    def prepare(self) -> None:
+        """nouveau has the GPUs of lab-2 too."""
+        change_gpu(self.host("lab-2"), replace(PROFILES["h200x8"], nouveau=True))
+
+    @override
     def converge(self) -> None:
-        host = self.host("lab-1")
-        before = host.boot_id()
-        run = self.deploy("never", inventory=self.inventory("never", {"lab-1": {"gpu_reboot": "never"}})).expect_exit(1)
-        result = run.expect_problem("lab-1", "failed", "reboot-pending", "nouveau")
-        expect.equal("the boot id of lab-1", host.boot_id(), before, run.log)
-        expect.equal("reboots of lab-1", result["reboots"], 0, run.log)
-        done = ("driver-packages", "docker-engine", "toolkit-packages", "daemon-json", "images", "provenance")
-        expect.true(set(done) <= set(result["changed"]), f"{', '.join(done)} done on lab-1", result["changed"], run.log)
+        before = {host.name: host.boot_id() for host in self.lab.hosts}
+        never = self.inventory("never", {name: {"gpu_reboot": "never"} for name in self.hosts})
+        run = self.deploy("never", inventory=never).expect_exit(1)
+        for host in self.lab.hosts:
+            result = run.expect_problem(host.name, "failed", "reboot-pending", "nouveau")
+            expect.equal(f"the boot id of {host.name}", host.boot_id(), before[host.name], run.log)
+            expect.equal(f"reboots of {host.name}", result["reboots"], 0, run.log)
+            expect.true(set(DONE) <= set(result["changed"]), f"{', '.join(DONE)} done on {host.name}", result["changed"], run.log)
 
     @override
     def verify(self) -> None:
-        run = self.deploy("default", inventory=self.inventory("default", {"lab-1": {}})).expect_exit(0).expect_proven("lab-1")
-        expect.equal("reboots of lab-1", run.result("lab-1")["reboots"], 1, run.log)
+        run = self.deploy("default").expect_exit(0).expect_proven(*self.hosts)
+        for name in self.hosts:
+            expect.equal(f"reboots of {name}", run.result(name)["reboots"], 1, run.log)
+
+    @override
+    def destroy(self) -> None:
+        change_gpu(self.host("lab-2"), PROFILES["h200x8"])

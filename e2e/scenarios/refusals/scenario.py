@@ -9,9 +9,10 @@ from typing_extensions import override
 from e2e import expect
 from e2e.host_state import State, changes, host_state
 from e2e.lab import registry, repository, services
+from e2e.lab.gpu import PROFILES
 from e2e.pyinfra_run import LAB_INVENTORY, Run
 from e2e.scenario import GPU_HOST, Scenario
-from e2e.shared_lab import change_gpu, start_services, wait_for_boot
+from e2e.shared_lab import change_gpu, start_services
 
 # (--data argument, words that the error must hold)
 WRONG_SETTINGS = (
@@ -87,14 +88,13 @@ class Refusals(Scenario):
         self.host("lab-1").run(
             "rm /etc/os-release && printf 'ID=arch\\nPRETTY_NAME=\"Arch Linux\"\\nVERSION_ID=2026\\n' >/etc/os-release", sudo=True
         )
-        change_gpu(self.host("lab-2"), "none")
+        change_gpu(self.host("lab-2"), PROFILES["none"])
         try:
             words = {"lab-1": ("Arch Linux", "not supported", "debian"), "lab-2": ("no NVIDIA GPU", "gpu_expected_count")}
             self._refused("distribution no-gpu", {}, words)
         finally:
-            change_gpu(self.host("lab-2"), "h200x8")
+            change_gpu(self.host("lab-2"), PROFILES["h200x8"])
             self.lab = self.labs.fresh()
-            wait_for_boot(self.host("lab-2"))
 
     def _wrong_sources(self) -> None:
         lab = json.loads((self.lab.hosts[0].folder.parent.parent / "lab.json").read_text())

@@ -48,7 +48,7 @@ LAB_2 = (
              ("cdi",), ("cdi-spec",), host="lab-2"),
     Breakage("nvidia_uvm unloaded",
              "modprobe -r nvidia_uvm && rm -f /dev/nvidia-uvm /dev/nvidia-uvm-tools",
-             ("nvidia-uvm",), ("driver-loaded",), host="lab-2",
+             ("nvidia_uvm is not loaded",), ("driver-loaded",), host="lab-2",
              check="[ -c /dev/nvidia-uvm ]"),
     Breakage("persistence daemon stopped",
              "systemctl stop nvidia-persistenced",

@@ -1,0 +1,141 @@
+"""What people should know of a plan, and nothing is refused for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bringup import versions
+from bringup.catalog import Catalog, Distro, Gpu
+from bringup.policy.engine import cgroup_driver
+from bringup.policy.gpus import candidates_of, named
+from bringup.survey import Survey, gpus, known, loaded_version, unreadable
+from bringup.target import Target
+
+WORKAROUNDS = {  # on the kernel command line, each with what it does
+    "systemd.unified_cgroup_hierarchy=0": "keeps cgroup v1",
+    "nomodeset": "keeps nouveau from driving displays; NVIDIA's driver does not need it",
+}
+
+
+def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | None) -> list[str]:
+    return [
+        *_driver(survey, target, catalog),
+        *_gpus(survey, target, catalog),
+        *_kernels(survey, target),
+        *_docker(survey, target),
+        *_packages(survey, target, distro),
+        *_reading(survey),
+    ]
+
+
+def _driver(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
+    loaded = loaded_version(survey)
+    number = versions.branch_of(loaded) if loaded else None
+    floor = catalog.security_floor(number) if number else None
+    if loaded and floor and not versions.at_least(loaded, floor):
+        yield f"driver {loaded} has known security holes: {floor} closes them"
+    if loaded and number and catalog.branch(number) is None:
+        yield f"driver branch {number} is not in the catalog: whether it is in support and runs the images is not known"
+    if (
+        target.driver
+        and loaded
+        and number
+        and target.driver.source != "preinstalled"
+        and not versions.matches(loaded, target.driver.wanted)
+    ):
+        yield f"driver {loaded} is changed to {target.driver.wanted}"
+    if survey["driver"]["runfile"]:
+        yield "the driver was installed by a .run file: no package manager upgrades it, nor builds it for the next kernel"
+
+
+def _gpus(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
+    boards: list[Gpu] = []
+    for each in gpus(survey):
+        found = candidates_of(each, catalog)
+        boards += found
+        if len(found) > 1:
+            yield f"the GPU at {each['address']} may be {' or '.join(one.name for one in found)}: its PCI id does not tell"
+    services = target.driver.services if target.driver else ()
+    managed = target.driver is not None and target.driver.source != "preinstalled"
+    if (
+        managed
+        and any(each.fabric_manager == "with-nvlink5" for each in boards)
+        and "nvidia-fabricmanager.service" not in services
+    ):
+        yield f"{named(boards)}: the fabric of less than a whole board of 8 is managed elsewhere, so no fabric manager is set up"
+    if managed and any(each.fabric_manager == "imex" for each in boards):
+        yield "nvidia-imex is installed and not started: it needs the rack's list of nodes in /etc/nvidia-imex/nodes_config.cfg"
+
+
+def _kernels(survey: Survey, target: Target) -> Iterator[str]:
+    has_driver = known(survey["driver"]["module_version"]) is not None
+    for kernel in survey["kernels"]:
+        other = kernel["image"] and kernel["release"] != survey["kernel"]
+        if has_driver and other and not kernel["nvidia_module"]:
+            yield f"kernel {kernel['release']} is installed and has no nvidia module: booted into it, the host has no driver"
+    if survey["reboot_required"]:
+        yield "a reboot is pending from before: packages ask for it in /run/reboot-required"
+    words = (known(survey["command_line"]) or "").split()
+    for word, does in WORKAROUNDS.items():
+        if word in words:
+            yield f"the kernel command line has {word}, which {does}"
+    for word in words:
+        if re.match(r"(modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=", word) and "nvidia" in re.split(
+            "[=,]", word
+        ):
+            yield f"the kernel command line has {word}: the driver will not load by itself"
+    blocked = [each for each in survey["driver"]["blocked_modules"] if each.startswith("nvidia")]
+    if target.driver and blocked:
+        yield f"{', '.join(blocked)} is blocked in modprobe.d: the driver will not load by itself"
+
+
+def _docker(survey: Survey, target: Target) -> Iterator[str]:
+    if target.docker.options.get("default-runtime") == "nvidia":
+        yield (
+            "default runtime nvidia: every container starts slower (0.18 s measured on an H200 host), and images that set "
+            "NVIDIA_VISIBLE_DEVICES=all see all GPUs unasked (gpu_default_runtime: runc)"
+        )
+    version = known(survey["docker"]["version"])
+    wanted = target.settings.get("docker_source")
+    if version and wanted in ("docker", "distro"):
+        yield f"Docker {version} is there and stays: gpu_docker_source {wanted} is for hosts without one"
+    if cgroup_driver(survey) == "cgroupfs":
+        yield "daemon.json has native.cgroupdriver=cgroupfs: systemd and Docker then fight over the same control groups"
+    if re.search(r"^\s*no-cgroups\s*=\s*true", known(survey["toolkit_config"]) or "", re.M):
+        yield "no-cgroups = true in /etc/nvidia-container-runtime/config.toml: by the old hook, containers then get no GPU device"
+    if target.driver and known(survey["selinux"]) == "enforcing":
+        yield "SELinux enforces: containers that it confines need the boolean container_use_devices (setsebool -P container_use_devices on)"
+
+
+def _packages(survey: Survey, target: Target, distro: Distro | None) -> Iterator[str]:
+    held = [
+        name for name in (target.driver.packages if target.driver else ()) if name in (known(survey["packages"]["holds"]) or [])
+    ]
+    wrong = [each for each in held if (found := survey["packages"]["installed"].get(each)) and target.driver
+             and not versions.matches(found["version"], target.driver.wanted)]  # fmt: skip
+    if wrong:
+        yield f"{', '.join(wrong)} is held at another version, and is released for the change"
+    if target.driver and target.driver.stream:
+        yield f"the packages are in the module stream {target.driver.stream} (dnf module reset nvidia-driver, then enable it)"
+    if distro is None or distro.family != "dnf" or target.driver is None or target.driver.source == "preinstalled":
+        return
+    lists = "\n".join(text for text in survey["packages"]["repositories"].values() if isinstance(text, str))
+    for name in distro.extra_repositories:
+        if not _is_enabled(lists, name):
+            yield f"the repository {name}, which dkms and what it needs come from, is not enabled"
+
+
+def _is_enabled(lists: str, name: str) -> bool:
+    """Is there a section of this name (crb is codeready-builder on RHEL, powertools on 8) that is switched on?"""
+    names = {"crb": r"[^]]*(?:crb|codeready-builder|powertools)[^]]*"}.get(name, re.escape(name))
+    blocks = re.findall(rf"^\[({names})\]([^\[]*)", lists, re.M | re.I)
+    return any(not re.search(r"^enabled\s*=\s*0", text, re.M) for title, text in blocks if not re.search("debug|source", title))
+
+
+def _reading(survey: Survey) -> Iterator[str]:
+    unread = unreadable(survey["secure_boot"])
+    if unread:
+        yield f"whether Secure Boot is on could not be read ({unread})"
+    if not survey["root"]:
+        yield "surveyed without root: what needs it could not be read"
