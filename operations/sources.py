@@ -126,4 +126,4 @@ def clashing_sources(target: Target) -> Commands:
 def apt_settings(target: Target) -> Commands:
     """Our file in apt.conf.d."""
     if needed("apt-settings", target):
-        yield write_file(SETTINGS_FILE, "// written by gpu-bringup\n" + settings_text(live.survey(), target))
+        yield write_file(SETTINGS_FILE, settings_text(live.survey(), target))

@@ -48,14 +48,11 @@ def clashing_sources(survey: Survey, target: Target) -> Change | None:
 
 
 def settings_text(survey: Survey, target: Target) -> str:
-    """apt waits for locks; unattended upgrades leave the driver set alone (they would split library and loaded module).
-
-    Without comments, as a survey shows it.
-    """
+    """apt waits for locks; unattended upgrades leave the driver set alone (they would split library and loaded module)."""
     guarded = ["^nvidia-", "^libnvidia-", "^libcuda", "^cuda-drivers", "^libxnvctrl"]
     if target.driver and target.driver.hold_kernel:
         guarded += [f"^{each}" for each in KERNEL_PACKAGES]
-    lines = [f'DPkg::Lock::Timeout "{target.lock_timeout_s}";']
+    lines = ["// written by gpu-bringup", f'DPkg::Lock::Timeout "{target.lock_timeout_s}";']
     if target.driver and target.driver.is_ours and target.driver.hold:
         lines += ["Unattended-Upgrade::Package-Blacklist {", *(f'    "{each}";' for each in guarded), "};"]
     return "\n".join(lines) + "\n"
