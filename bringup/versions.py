@@ -17,8 +17,8 @@ def branch_of(version: str) -> int:
 
 
 def upstream_of(package_version: str) -> str:
-    """`580.159.04` of `580.159.04-1`, `3:580.159.04-1` or `580.159.04-0ubuntu1`."""
-    return package_version.split(":")[-1].split("-")[0]
+    """`580.159.04` of `580.159.04-1`, `3:580.159.04-1`, `580.159.04-0ubuntu1` or SUSE's `580.159.04_k6.4.0_150700.51-1`."""
+    return re.split("[-_]", package_version.split(":")[-1])[0]
 
 
 def key(version: str) -> tuple[int, ...]:
@@ -37,6 +37,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def at_least(version: str, floor: str) -> bool:
     return key(version) >= key(floor)
+
+
+def is_driver(version: str) -> bool:
+    """Does a package's version say a driver's? Those of modules built for one kernel have the kernel's, nvlsm has its own."""
+    return VERSION.fullmatch(upstream_of(version)) is not None
 
 
 def matches(version: str, wanted: str) -> bool:

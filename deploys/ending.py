@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 import os
 import re
@@ -157,9 +158,13 @@ def write(done: State) -> Path:
     """One JSON file per host, and its transcript; `reports/latest` links to the newest run."""
     folder = RUN.reports / RUN.started
     folder.mkdir(parents=True, exist_ok=True)
+    used: set[str] = set()
     for each in done.inventory:
         if done.is_host_in_limit(each):
             base = folder / file_name(each.name)
+            if base.name in used:  # a/b and a_b
+                base = base.with_name(f"{base.name}-{hashlib.sha256(each.name.encode()).hexdigest()[:6]}")
+            used.add(base.name)
             base.with_name(f"{base.name}.json").write_text(json.dumps(RUN.of(each.name).as_json(), indent=2) + "\n")
             base.with_name(f"{base.name}.log").write_text("\n".join(transcript(done, each)) + "\n")
     link = RUN.reports / "latest.new"

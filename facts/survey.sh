@@ -110,11 +110,11 @@ job dkms dkms status
 ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms|linux-(headers|image|modules)|kernel|shim|mokutil|cloud-init'
 ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut|^gcc-[0-9]+ "
 if has dpkg-query; then
-    job_sh packages dpkg-query "dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n' | grep -E '$ours' || true"
+    job_sh packages dpkg-query "all=\$(dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
     job holds apt-mark showhold
     job dpkg_audit dpkg --audit
 elif has rpm; then
-    job_sh packages rpm "rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n' | grep -E '$ours' || true"
+    job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
 fi
 
 # --- the machine --------------------------------------------------------------------------------------------------------------

@@ -23,8 +23,11 @@ mkdir {FOLDER} 2>/dev/null && printf '%s\\n' "$1" >{FOLDER}/owner && {{ echo tak
 [ -d {FOLDER} ] || {{ echo "{FOLDER} cannot be made: is _sudo set?"; exit 1; }}
 echo "$(($(date +%s) - $(stat -c %Y {FOLDER}))) $(cat {FOLDER}/owner 2>/dev/null)"
 """
-# mv is atomic: of two that find the same lock stale, one takes it away
-BREAK = f'[ "$(cat {FOLDER}/owner 2>/dev/null)" = "$1" ] && mv {FOLDER} {FOLDER}.stale.$$ && rm -rf {FOLDER}.stale.$$'
+# mv is atomic: of two that find the same lock stale, one takes it away; one that is fresh by then goes back to its owner
+BREAK = f"""
+mv {FOLDER} {FOLDER}.stale.$$ || exit 0
+if [ "$(cat {FOLDER}.stale.$$/owner 2>/dev/null)" = "$1" ]; then rm -rf {FOLDER}.stale.$$; else mv {FOLDER}.stale.$$ {FOLDER}; fi
+"""
 RELEASE = f'[ "$(cat {FOLDER}/owner 2>/dev/null)" = "$1" ] && rm -rf {FOLDER}'
 
 _holding: WeakSet[Host] = WeakSet()

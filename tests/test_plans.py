@@ -1,14 +1,18 @@
-"""What is planned for which host: one file in tests/plans/ a case, its name is the sentence.
+"""What is planned for which host. A file in tests/plans/ is one case, whose name is its sentence, or a list of cases with a name each.
 
-survey: a base of tests/surveys.py          settings: changes of surveys.SETTINGS, or `none` for the defaults alone
+host: a machine in the words of tests/machines.py, with `driver` and `docker` on it (arguments of with_driver and with_docker);
+or survey: a base of tests/surveys.py, planned with surveys.SETTINGS
+settings: what the user sets (`none`: nothing)       today: the day of the plan
 edits: merged into the survey; a list or {unreadable: why} replaces what was there       sections: the same as text of survey.sh
-steps / skipped: the ids, in order          target: dotted paths -> values     provisional, says: texts that must be in it
+steps / skipped: the ids, in order          plan: what summary() says of it       target: dotted paths -> values
+provisional, says, notes: texts that must be in it; only_shown: the refusal of whom would act on it
 refusal: its id; accept: the word that overrides it; with it in gpu_accept the refusal must be another one, or gone
 """
 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,27 +22,32 @@ import yaml
 
 from bringup import catalog
 from bringup.plan import STEPS, Plan, Refusal, make_plan
-from bringup.settings import read_settings
+from bringup.settings import ACCEPTABLE, read_settings
 from bringup.steps import Change, Skip
 from bringup.survey import Survey, unreadable
+from tests.machines import machine, with_docker, with_driver
 from tests.surveys import BASES, SETTINGS, TODAY
 
-KEYS = (
-    "survey",
-    "settings",
-    "edits",
-    "sections",
-    "today",
-    "steps",
-    "skipped",
-    "target",
-    "provisional",
-    "says",
-    "refusal",
-    "accept",
-)
-CASES = sorted((Path(__file__).parent / "plans").glob("*.yml"))
-PLANNED = [each for each in CASES if "refusal" not in yaml.safe_load(each.read_text())]
+HOST = {"survey", "host", "driver", "docker", "settings", "edits", "sections", "today"}
+KEYS = HOST | {"name", "steps", "skipped", "plan", "target", "provisional", "says", "notes", "only_shown", "refusal", "accept"}
+FOLDERS = ("plans", "pains")
+UNREACHED = {"no-repository"}  # a guard: who has no repository is refused for the distribution or the machine
+
+
+def load_cases() -> dict[str, dict[str, Any]]:
+    """By their sentences, which are unique."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(each for folder in FOLDERS for each in (Path(__file__).parent / folder).rglob("*.yml")):
+        content = yaml.safe_load(path.read_text())
+        for case in content if isinstance(content, list) else [{"name": path.stem.replace("-", " "), **content}]:
+            sentence = str(case["name"])
+            assert sentence not in found, f"{path.name}: two cases are called {sentence!r}"
+            found[sentence] = case
+    return found
+
+
+CASES = load_cases()
+PLANNED = [sentence for sentence, case in CASES.items() if "refusal" not in case]
 
 
 def merged(have: Any, edits: Any) -> Any:
@@ -48,16 +57,37 @@ def merged(have: Any, edits: Any) -> Any:
 
 
 def planned(case: Mapping[str, Any], **more: object) -> Plan | Refusal:
-    given = {} if case.get("settings") == "none" else {**SETTINGS, **case.get("settings", {})}
-    return make_plan(survey_of(case), read_settings({**given, **more}), catalog.load(), case.get("today", TODAY))
+    given = case.get("settings", {})
+    given = {} if given == "none" else {**(SETTINGS if "survey" in case else {}), **given}
+    accept = [*given.get("gpu_accept", []), *more.pop("gpu_accept", [])]  # type: ignore[misc]
+    settings = read_settings({**given, **more, "gpu_accept": accept})
+    return make_plan(survey_of(case), settings, catalog.load(), case.get("today", TODAY))
 
 
 def survey_of(case: Mapping[str, Any]) -> Survey:
-    host = BASES[case["survey"]]()
+    host = BASES[case["survey"]]() if "survey" in case else machine(case["host"])
+    host = with_driver(host, **case["driver"]) if "driver" in case else host
+    host = with_docker(host, **case["docker"]) if "docker" in case else host
     for name, text in case.get("sections", {}).items():
         host = host.set(name, text)
     survey: Survey = merged(host.survey, case["edits"]) if "edits" in case else host.survey
     return survey
+
+
+def summary(plan: Plan) -> dict[str, Any]:
+    """A plan in a few words and numbers, as `plan` in a case has them."""
+    driver, docker, toolkit = plan.target.driver, plan.target.docker, plan.target.toolkit
+    return {
+        "branch": driver and driver.wanted, "kind": driver and driver.kind, "source": driver and driver.source,
+        "packages": " ".join(driver.packages) if driver else "", "headers": " ".join(driver.headers) if driver else "",
+        "fabric": driver is not None and "nvidia-fabricmanager.service" in driver.services,
+        "stream": driver and driver.stream, "lowest": driver and driver.lowest,
+        "repository": driver.repository.url.split("://")[1] if driver and driver.repository else None,
+        "toolkit": toolkit.repository.url.split("://")[1] if toolkit else None,
+        "docker": docker.packages[0], "docker_repository": docker.repository.url.split("://")[1] if docker.repository else None,
+        "injection": docker.injection, "images": [each.rsplit("/", 1)[1] if "/" in each else each for each in plan.target.images],
+        "reboots": sum(each.reboots for each in plan.steps), "steps": [each.id for each in plan.steps],
+    }  # fmt: skip
 
 
 def at(target: object, path: str) -> Any:
@@ -66,10 +96,10 @@ def at(target: object, path: str) -> Any:
     return list(target) if isinstance(target, tuple) else target
 
 
-@pytest.mark.parametrize("path", CASES, ids=[each.stem for each in CASES])
-def test_plan(path: Path) -> None:
-    case = yaml.safe_load(path.read_text())
-    assert set(case) <= set(KEYS) and ("steps" in case) != ("refusal" in case)
+@pytest.mark.parametrize("sentence", CASES)
+def test_plan(sentence: str) -> None:
+    case = CASES[sentence]
+    assert set(case) <= KEYS and (bool({"steps", "plan", "notes"} & set(case))) != ("refusal" in case)
     plan = planned(case)
     if "refusal" in case:
         assert isinstance(plan, Refusal), [each.id for each in plan.steps]
@@ -80,16 +110,21 @@ def test_plan(path: Path) -> None:
             assert not isinstance(overridden, Refusal) or overridden.id != plan.id
         return
     assert isinstance(plan, Plan), str(plan)
-    assert [each.id for each in plan.steps] == case["steps"]
+    have = summary(plan)
+    assert {key: have[key] for key in case.get("plan", {})} == case.get("plan", {})
+    if "steps" in case:
+        assert have["steps"] == case["steps"]
     assert [each.id for each in plan.skipped] == case.get("skipped", [])
+    assert case.get("notes", "") in " / ".join(plan.notes)
+    assert (plan.only_shown.id if plan.only_shown else None) == case.get("only_shown", plan.only_shown and plan.only_shown.id)
     assert {name: at(plan.target, name) for name in case.get("target", {})} == case.get("target", {})
     assert case.get("provisional", "") in plan.provisional and bool(plan.provisional) == ("provisional" in case)
     assert case.get("says", "") in " / ".join(f"{each.why} {each.what}" for each in (*plan.steps, *plan.skipped))
 
 
-@pytest.mark.parametrize("path", PLANNED, ids=[each.stem for each in PLANNED])
-def test_a_plan_applied_to_its_own_outcome_is_empty(path: Path) -> None:
-    plan, now = planned(case := yaml.safe_load(path.read_text())), survey_of(case)
+@pytest.mark.parametrize("sentence", PLANNED)
+def test_a_plan_applied_to_its_own_outcome_is_empty(sentence: str) -> None:
+    plan, now = planned(case := CASES[sentence]), survey_of(case)
     assert isinstance(plan, Plan)
     before = copy.deepcopy(now)
     for step, function in STEPS:
@@ -135,3 +170,24 @@ def test_a_change_is_never_planned_for_a_skipped_step() -> None:
     assert isinstance(plan, Plan)
     assert [each.id for each in plan.skipped] == ["memlock"] and "memlock" not in [each.id for each in plan.steps]
     assert isinstance(dict(STEPS)["memlock"](survey_of(case), plan.target), Skip)
+
+
+POLICY = Path(__file__).parents[1] / "bringup" / "policy"
+
+
+def test_every_refusal_has_a_case() -> None:
+    ids = {found for path in POLICY.glob("*.py") for found in re.findall(r'Refused\(\s*"([a-z0-9-]+)"', path.read_text())}
+    ids |= {name for name, _ in STEPS if name == "daemon-json"}  # a step's HostError refuses by the step's name
+    refused = {found for case in CASES.values() if (found := case.get("refusal") or case.get("only_shown"))}
+    assert ids - refused == UNREACHED and refused - ids == set()
+
+
+@pytest.mark.parametrize("sentence", [each for each in CASES if each not in PLANNED])
+def test_a_refusal_is_one_sentence_with_what_is_wrong_and_the_way_out(sentence: str) -> None:
+    refused = planned(CASES[sentence])
+    assert isinstance(refused, Refusal)
+    for text in (refused.reason, refused.way_out):
+        assert text and "\n" not in text and text == text.strip() and not text.endswith((".", ":")) and len(text) < 400, text
+    assert refused.accept is None or (
+        refused.accept in ACCEPTABLE and str(refused).endswith(f"or add {refused.accept} to gpu_accept")
+    )

@@ -88,12 +88,13 @@ def choose_branch(survey: Survey, choice: Choice) -> tuple[int, str]:
             return kept.number, str(kept.number)
     kind = "production" if asked == "production" else "lts"
     age = MATURE if asked == "auto" else timedelta(0)
-    of_kind = [each for each in fit if each.kind == kind and each.first and each.first + age <= choice.today]
+    old_enough = [each for each in fit if each.first and each.first + age <= choice.today]
+    of_kind = [each for each in old_enough if each.kind == kind]
     if not of_kind and asked != "auto":
         raise Refused(
             "no-such-branch-kind", f"no {asked} branch fits this host", f"set gpu_driver_branch to one of {choice.numbers}"
         )
-    best = max(of_kind or fit, key=lambda each: (each.kind == "lts", each.kind == "production", each.number))
+    best = max(of_kind or old_enough or fit, key=lambda each: (each.kind == "lts", each.kind == "production", each.number))
     return best.number, str(best.number)
 
 
@@ -147,7 +148,9 @@ def nothing_fits(choice: Choice) -> Refused:
     alive = [each for each in driving if choice.is_alive(each)]
     if not alive:
         old = max(driving, key=lambda each: each.number)
-        way = f"use a newer GPU, or set gpu_driver_branch to {old.number} and add end-of-life to gpu_accept"
+        way = "use a newer GPU"
+        if choice.has(old):
+            way += f", or set gpu_driver_branch to {old.number} and add end-of-life to gpu_accept"
         return Refused(
             "no-driver-for-gpu", f"{named(boards)} can use only branches past their end of life (the last is {old.number})", way
         )

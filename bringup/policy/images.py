@@ -8,6 +8,8 @@ from bringup.policy import Refused
 from bringup.policy.gpus import named
 from bringup.settings import Settings, nearest
 
+SHOWN = 6  # names in a message
+
 
 def curated(name: str, catalog: Catalog) -> Image | None:
     """The catalog's record of an image, by its name or by a reference in any of the ways that Docker takes for the same image."""
@@ -52,7 +54,8 @@ def _reference(name: str, settings: Settings, catalog: Catalog, number: int, boa
         if "/" in name or ":" in name:
             return name
         names = tuple(each.name for each in catalog.images)
-        way = f"name a full reference, or one of {', '.join(each.name for each in fit) or 'none'}"
+        some = ", ".join(each.name for each in fit[:SHOWN]) or "none that fits this host"
+        way = f"name a full reference, or one of the catalog's ({some}{' …' if len(fit) > SHOWN else ''})"
         raise Refused("unknown-image", f"there is no curated image {name}{nearest(name, names)}", way)
     if branch is not None and (problem := named_problem(image, branch, boards, arch)):
         raise Refused("image-not-for-host", problem, "name another image in gpu_images, or auto")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bringup import versions
 from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
-from bringup.survey import Survey, known, loaded_version, unit
+from bringup.survey import Survey, known, loaded_version, unit, unreadable
 from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
@@ -138,8 +138,11 @@ def reboot(survey: Survey, target: Target) -> Change | None:
 
 
 def busy(survey: Survey) -> list[str]:
-    """What a reboot would end, in words; empty: idle."""
+    """What a reboot would end, in words; empty: idle. What could not be read may be there."""
     found = [f"container {each['name']}" for each in known(survey["docker"]["running"]) or []]
+    engine = unit(survey, "docker.service")
+    if unreadable(survey["docker"]["running"]) is not None and engine and engine["active"] == "active":
+        found.append("containers, maybe: Docker did not say")
     found += [f"GPU process {each}" for each in known(survey["driver"]["processes"]) or []]
     for name in ("kubelet.service", "slurmd.service"):
         service = unit(survey, name)

@@ -61,9 +61,9 @@ def with_installed(survey: Survey, packages: list[str], version: str = PREDICTED
 
 
 def off_version(survey: Survey, packages: tuple[str, ...], wanted: str) -> list[str]:
-    """Installed packages that are not of the wanted branch or version."""
+    """Installed packages with a driver's version that is not of the wanted branch or version."""
     found = [(each, installed(survey, each)) for each in packages]
-    return [name for name, version in found if version not in (None, PREDICTED) and not versions.matches(str(version), wanted)]
+    return [name for name, version in found if version and versions.is_driver(version) and not versions.matches(version, wanted)]
 
 
 def to_hold(survey: Survey, target: Target) -> tuple[str, ...]:
@@ -91,14 +91,7 @@ def _is_driver(name: str) -> bool:
 def older(survey: Survey, packages: tuple[str, ...], floor: str) -> list[str]:
     """Installed packages with a driver's version below the floor."""
     found = [(each, installed(survey, each)) for each in packages]
-    ours = versions.key(floor)[:1]
-    return [
-        name
-        for name, version in found
-        if version not in (None, PREDICTED)
-        and versions.key(str(version))[:1] == ours
-        and not versions.at_least(str(version), floor)
-    ]
+    return [name for name, version in found if version and versions.is_driver(version) and not versions.at_least(version, floor)]
 
 
 def holds(survey: Survey, packages: tuple[str, ...]) -> Change | None:

@@ -19,7 +19,7 @@ _GPU_CLASS = 0x030200
 _BRIDGE_CLASS = 0x068000
 _NVSWITCH = 0x22A3
 # where a cloud VM and an HGX board have them
-_VM_SLOTS = ("0000:00:06.0",)
+_VM_SLOTS = ("0000:00:06.0", "0000:00:07.0")
 _HGX_SLOTS = tuple(f"0000:{bus}:00.0" for bus in ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db"))
 _SWITCH_SLOTS = tuple(f"0000:{bus}:00.0" for bus in ("07", "08", "09", "0a"))
 # seen by the host, in the simulated kernel's folder
@@ -50,6 +50,8 @@ class GpuModel:
     gpu_part: str
     vbios: str
     inforom: str
+    gsp: bool = True
+    """Has a System Processor, without which the open kernel modules do not run it."""
 
 
 H200 = GpuModel(
@@ -58,16 +60,38 @@ H200 = GpuModel(
     clock_video=1545, link_gen=5, mig=True, board_part="692-2G520-0282-001", gpu_part="2335-895-A1", vbios="96.00.A5.00.1A",
     inforom="G520.0282.02.02",
 )  # fmt: skip
+V100 = GpuModel(
+    name="Tesla V100-SXM2-32GB", architecture="Volta", device=0x1DB5, subsystem=0x1249, compute_cap="7.0", multiprocessors=80,
+    memory=32768, memory_reserved=267, bar1=32768, power_limit=300, power_min=150, clock_sm=1530, clock_memory=877, clock_video=1372,
+    link_gen=3, mig=False, board_part="900-2G503-0010-000", gpu_part="1DB5-895-A1", vbios="88.00.48.00.02",
+    inforom="G503.0203.00.05", gsp=False,
+)  # fmt: skip
+T4 = GpuModel(
+    name="Tesla T4", architecture="Turing", device=0x1EB8, subsystem=0x12A2, compute_cap="7.5", multiprocessors=40,
+    memory=15360, memory_reserved=437, bar1=256, power_limit=70, power_min=60, clock_sm=1590, clock_memory=5001, clock_video=1470,
+    link_gen=3, mig=False, board_part="900-2G183-0000-001", gpu_part="1EB8-895-A1", vbios="90.04.38.00.03",
+    inforom="G183.0200.00.02",
+)  # fmt: skip
+L4 = GpuModel(
+    name="NVIDIA L4", architecture="Ada Lovelace", device=0x27B8, subsystem=0x16CA, compute_cap="8.9", multiprocessors=58,
+    memory=23034, memory_reserved=570, bar1=32768, power_limit=72, power_min=40, clock_sm=2040, clock_memory=6251, clock_video=1770,
+    link_gen=4, mig=False, board_part="900-2G193-0000-001", gpu_part="27B8-895-A1", vbios="95.04.29.00.06",
+    inforom="G193.0200.00.01",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class GpuProfile:
-    """What a host has. nouveau: its kernel's own driver takes the GPUs at boot unless the host forbids it."""
+    """What a host has. nouveau: its kernel's own driver takes the GPUs at boot unless the host forbids it.
+
+    initramfs: the host boots from one, with nouveau in it: forbidding it on the disk alone is then too late.
+    """
 
     name: str
     gpus: tuple[GpuModel, ...] = ()
     switches: int = 0
     nouveau: bool = False
+    initramfs: bool = False
 
 
 PROFILES = {
@@ -76,6 +100,10 @@ PROFILES = {
         GpuProfile("none"),
         GpuProfile("h200", gpus=(H200,), nouveau=True),
         GpuProfile("h200x8", gpus=(H200,) * 8, switches=4),
+        GpuProfile("h200-initramfs", gpus=(H200,), nouveau=True, initramfs=True),
+        GpuProfile("v100", gpus=(V100,)),
+        GpuProfile("t4", gpus=(T4,)),
+        GpuProfile("mixed", gpus=(V100, L4)),
     )
 }
 
@@ -95,13 +123,15 @@ def prepare_gpu(profile: GpuProfile, folder: Path) -> list[str]:
     for name in ("gpus", "pci"):
         shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "gpus").mkdir(parents=True)
-    (folder / "profile").write_text(f"name={profile.name}\nnouveau={'yes' if profile.nouveau else 'no'}\n")
+    flags = {"nouveau": profile.nouveau, "initramfs": profile.initramfs}
+    lines = [f"name={profile.name}", *(f"{name}={'yes' if value else 'no'}" for name, value in flags.items())]
+    (folder / "profile").write_text("".join(f"{line}\n" for line in lines))
     devices = folder / "pci" / "devices"
     (folder / "pci" / "drivers").mkdir(parents=True)
     write_pci_device(devices / "0000:00:03.0", (0x1AF4, 0x1041), (0x1AF4, 0x0001), 0x020000)  # a VM's network card
-    slots = _VM_SLOTS if len(profile.gpus) == 1 else _HGX_SLOTS
+    slots = _VM_SLOTS if len(profile.gpus) <= len(_VM_SLOTS) else _HGX_SLOTS
     for index, (model, slot) in enumerate(zip(profile.gpus, slots, strict=False)):
-        node = -1 if len(profile.gpus) == 1 else index * 2 // len(profile.gpus)
+        node = -1 if slots is _VM_SLOTS else index * 2 // len(profile.gpus)
         ids, subsystem = (_NVIDIA, model.device), (_NVIDIA, model.subsystem)
         write_pci_device(devices / slot, ids, subsystem, _GPU_CLASS, numa_node=node, bars={0: 16, 1: model.bar1, 3: 32})
         values = _gpu_values(model, slot, index, str(folder), nvswitch=profile.switches > 0)
@@ -198,4 +228,5 @@ def _gpu_values(model: GpuModel, slot: str, index: int, host: str, nvswitch: boo
         "ecc": "Enabled",
         "mig": "Disabled" if model.mig else "N/A",
         "nvswitch": "yes" if nvswitch else "no",
+        "gsp_processor": "yes" if model.gsp else "no",
     }

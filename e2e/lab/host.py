@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import cgroup, nspawn
-from .command import remove
+from .command import remove, run
 from .errors import LabError
 from .gpu import gpu_profile, prepare_gpu
 from .identity import KNOWN_HOSTS, SSH_KEY, personalise
@@ -114,6 +114,7 @@ class Host:
             raise LabError(f"host {self.name} is on already")
         setup = self.read_setup()
         cgroup.remove(self.cgroup)  # of a host that has switched itself off
+        (self.folder / "stays-off").unlink(missing_ok=True)
         remove(self.folder / "work")
         (self.folder / "work").mkdir()
         environment = {
@@ -130,7 +131,11 @@ class Host:
         nspawn.start(self.folder / nspawn.SCRIPT.name, self.cgroup, self.console, environment, setup.arguments)
 
     def power_off(self) -> None:
-        """A power cut: every process of the host is killed at once; what it had written to its disk stays."""
+        """A power cut: every process of the host is killed at once; what it had written to its disk stays.
+
+        The cable goes first: a kernel that ends the killed processes would close their connections, and a host without power says nothing.
+        """
+        run(["ip", "link", "set", self.link, "down"], check=False)  # no card: it is off
         nspawn.cut_power(self.cgroup)
 
     def destroy(self) -> None:

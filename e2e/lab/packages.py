@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +42,21 @@ class DriverRelease:
     def branch(self) -> str:
         return self.version.partition(".")[0]
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of kernel modules; from 615 on there are no proprietary ones."""
+        return ("open", "proprietary") if int(self.branch) < 615 else ("open",)
 
-DRIVERS = (DriverRelease("580.159.04", cuda="13.0"),)
-"""What the lab's driver repository offers."""
+
+DRIVERS = (
+    DriverRelease("570.211.01", cuda="12.8"),
+    DriverRelease("580.159.04", cuda="13.0"),
+    DriverRelease("580.178.04", cuda="13.0"),
+    DriverRelease("620.70.06", cuda="13.5"),
+)
+"""What the lab's driver repository offers, oldest first."""
+
+_MODULES = {"open": "nvidia-kernel-open-dkms", "proprietary": "nvidia-kernel-dkms"}
 
 TOOLKITS = ("1.20.0",)
 """Versions of the NVIDIA Container Toolkit that the lab's repository offers."""
@@ -58,8 +70,25 @@ def build_driver(driver: DriverRelease, target: Path) -> None:
         "BRANCH": driver.branch,
         "CUDA": driver.cuda,
         "CUDA_VERSION": str(int(major) * 1000 + int(minor) * 10),
+        "FABRICMANAGER": "nvidia-fabricmanager" + (f"-{driver.branch}" if int(driver.branch) < 580 else ""),
     }
     _build_all("driver", variables, target)
+    for kind in driver.kinds:
+        (other,) = (name for each, name in _MODULES.items() if each != kind)
+        own = {"KIND": kind, "MODULES": _MODULES[kind], "OTHER_MODULES": other, "METAPACKAGE": _metapackage(driver, kind)}
+        _build_all("modules", variables | own, target)
+
+
+def _metapackage(driver: DriverRelease, kind: str) -> str:
+    name = {"open": "nvidia-open", "proprietary": "cuda-drivers"}[kind]
+    return name if int(driver.branch) >= 590 else f"{name}-{driver.branch}"
+
+
+def build_drivers(drivers: Sequence[DriverRelease], target: Path) -> None:
+    """Several versions into one folder, side by side."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for _ in pool.map(lambda driver: build_driver(driver, target), drivers):
+            pass
 
 
 def build_toolkit(version: str, target: Path) -> None:

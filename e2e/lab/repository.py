@@ -1,29 +1,44 @@
-"""The lab's package repositories: signed, in the layout of NVIDIA's two (driver per distribution, container toolkit for all of them)."""
+"""The lab's package repositories: signed, in the layout of NVIDIA's two (driver per distribution, container toolkit for all of them).
+
+What they hold and who has signed it is an Offer; a scenario may put another one in the place of the first while hosts look at it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cgroup, packages, services
+from . import cgroup, keys, packages, services
 from .cached import move_into_place
 from .command import run, say
 from .network import Network
-from .paths import CACHE
+from .paths import CACHE, STATE
 
 PORT = 8082
 PRODUCTS = ("debian12", "debian13")
 SERVICE = "repository"
-_KEYS = {
-    "driver": "Stand-in for cudatools <driver@example.invalid>",
-    "toolkit": "Stand-in for NVIDIA CORPORATION <toolkit@example.invalid>",
-}
+RULES = STATE / "repository-rules.json"
+"""What goes wrong when the repositories are asked; see server.py."""
+
+_SERVED = STATE / "repository"
+_OFFER = STATE / "repository-offer.json"
 _DRIVER_KEY = "3bf863cc.pub"  # the file's name at NVIDIA's
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the driver repository holds. drivers: versions (all that the lab knows); signed_by: one of keys.py's names."""
+
+    drivers: tuple[str, ...] = tuple(driver.version for driver in packages.DRIVERS)
+    signed_by: str = "driver"
+    headers: bool = True
+    """Are the headers of the running kernel in it?"""
 
 
 @dataclass(frozen=True)
@@ -39,19 +54,21 @@ def address(network: Network) -> str:
     return f"http://{network.gateway}:{PORT}"
 
 
-def build_repositories(network: Network) -> Path:
-    """The folder to be served, built when its sources or what it is built for have changed."""
+def build_repositories(network: Network, offer: Offer | None = None) -> Path:
+    """The folder to be served, built when its sources or what it is built for have changed. offer: None for the usual one."""
+    offer = offer or Offer()
     kernel = os.uname().release
     # gpg leaves an agent running: in this group it ends with the work, or with the lab when this process is killed
     group = cgroup.make(network.cgroup / "signing")
     try:
-        keys = [_make_key(name, group) for name in _KEYS]
-        parts = [packages.sources_digest(), Path(__file__).read_text(), kernel, address(network), *keys]
-        root = CACHE / "repository" / hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        fingerprints = [keys.make_key(name, group) for name in dict.fromkeys((*keys.GOOD, offer.signed_by))]
+        sources = [Path(__file__).read_text(), Path(keys.__file__).read_text(), packages.sources_digest()]
+        parts = [*sources, kernel, address(network), *fingerprints, json.dumps(asdict(offer))]
+        root = CACHE / "repository" / _digest(parts)
         if not root.exists():
             say("building the stand-in packages and their repository")
             with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(root.parent)) as scratch:
-                _fill(Path(scratch, "root"), network, kernel, group)
+                _fill(Path(scratch, "root"), network, kernel, offer, group)
                 move_into_place(Path(scratch, "root"), root)
     finally:
         cgroup.remove(group)
@@ -62,80 +79,98 @@ def repositories(network: Network) -> dict[str, Repository]:
     """By the product's names, once build_repositories() has made their keys."""
     driver, toolkit = f"{address(network)}/cuda/repos/{{distro}}/x86_64/", f"{address(network)}/libnvidia-container"
     return {
-        "nvidia-driver": Repository(driver, f"{driver}{_DRIVER_KEY}", _fingerprint("driver")),
-        "nvidia-toolkit": Repository(f"{toolkit}/stable/deb/amd64/", f"{toolkit}/gpgkey", _fingerprint("toolkit")),
+        "nvidia-driver": Repository(driver, f"{driver}{_DRIVER_KEY}", keys.fingerprint("driver")),
+        "nvidia-toolkit": Repository(f"{toolkit}/stable/deb/amd64/", f"{toolkit}/gpgkey", keys.fingerprint("toolkit")),
     }
 
 
 def serve(network: Network, root: Path) -> None:
     """Serves the repositories to the lab's hosts until the lab goes down."""
-    command = [sys.executable, "-m", "http.server", str(PORT), "--bind", network.gateway, "--directory", str(root)]
+    _show(root)
+    server = Path(__file__).with_name("server.py")
+    command = [sys.executable, "-S", str(server), network.gateway, str(PORT), str(_SERVED), str(RULES)]
     services.start(network, SERVICE, PORT, command)
 
 
-def _fill(root: Path, network: Network, kernel: str, group: Path) -> None:
+def put_up(network: Network, offer: Offer) -> None:
+    """Puts another offer in the place of what is served, from one moment to the next."""
+    _show(build_repositories(network, offer))
+    _OFFER.write_text(json.dumps(asdict(offer)))
+
+
+def put_back(network: Network) -> None:
+    """The usual offer, and nothing goes wrong."""
+    for path in (RULES, RULES.with_suffix(".used")):
+        path.unlink(missing_ok=True)
+    if _OFFER.exists():
+        _show(build_repositories(network))
+        _OFFER.unlink()
+
+
+def package_files(network: Network, version: str) -> Path:
+    """The folder of the .deb files of one driver version."""
+    return _driver_packages(next(driver for driver in packages.DRIVERS if driver.version == version))
+
+
+def _show(root: Path) -> None:
+    link = _SERVED.with_suffix(".new")
+    link.unlink(missing_ok=True)
+    link.symlink_to(root)
+    link.rename(_SERVED)
+
+
+def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) -> None:
     common, toolkit = root / "common", root / "libnvidia-container"
+    common.mkdir(parents=True)
     for driver in packages.DRIVERS:
-        packages.build_driver(driver, common)
-    packages.build_headers(common, kernel)
+        if driver.version in offer.drivers:
+            shutil.copytree(_driver_packages(driver), common, dirs_exist_ok=True, copy_function=os.link)
+    if offer.headers:
+        packages.build_headers(common, kernel)
     binary_key = root / "key.gpg"
-    _gpg("driver", group, "--output", str(binary_key), "--export")
+    keys.export(offer.signed_by, group, binary_key, armor=False)
     for product in PRODUCTS:
         folder = root / "cuda" / "repos" / product / "x86_64"
-        shutil.copytree(common, folder)
+        shutil.copytree(common, folder, copy_function=os.link)
         packages.build_keyring(folder, binary_key, address(network), product)
-        _gpg("driver", group, "--armor", "--output", str(folder / _DRIVER_KEY), "--export")
-        _index(folder, "driver", "NVIDIA CUDA", group)
+        keys.export(offer.signed_by, group, folder / _DRIVER_KEY)
+        _index(folder, offer.signed_by, "NVIDIA CUDA", group)
     shutil.rmtree(common)
     binary_key.unlink()
     flat = toolkit / "stable" / "deb" / "amd64"
     for version in packages.TOOLKITS:
         packages.build_toolkit(version, flat)
-    _gpg("toolkit", group, "--armor", "--output", str(toolkit / "gpgkey"), "--export")
+    keys.export("toolkit", group, toolkit / "gpgkey")
     line = f"deb {address(network)}/libnvidia-container/stable/deb/$(ARCH) /\n"
     (flat.parent / "nvidia-container-toolkit.list").write_text(line)
     _index(flat, "toolkit", "libnvidia-container", group)
+    _index(_made(root / "unsigned"), None, "somebody's", group)
 
 
-def _index(folder: Path, key: str, label: str, group: Path) -> None:
-    """Makes a folder of packages a flat, signed repository."""
+def _driver_packages(driver: packages.DriverRelease) -> Path:
+    """Kept apart from the repositories, which share them."""
+    folder = CACHE / "packages" / f"{driver.version}-{packages.sources_digest()}"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(folder.parent)) as scratch:
+            packages.build_driver(driver, Path(scratch, "packages"))
+            move_into_place(Path(scratch, "packages"), folder)
+    return folder
+
+
+def _index(folder: Path, key: str | None, label: str, group: Path) -> None:
+    """Makes a folder of packages a flat repository, signed if there is a key."""
     (folder / "Packages").write_text(run(["env", "-C", str(folder), "apt-ftparchive", "packages", "."]))
     run(["gzip", "--keep", "--no-name", str(folder / "Packages")])
     names = {"Origin": "NVIDIA", "Label": label, "Description": "stand-in of a test lab", "Architectures": "amd64"}
     options = [word for name, text in names.items() for word in ("-o", f"APT::FTPArchive::Release::{name}={text}")]
     (folder / "Release").write_text(run(["env", "-C", str(folder), "apt-ftparchive", *options, "release", "."]))
-    _gpg(key, group, "--output", str(folder / "InRelease"), "--clearsign", str(folder / "Release"))
-    _gpg(key, group, "--armor", "--output", str(folder / "Release.gpg"), "--detach-sign", str(folder / "Release"))
+    if key is not None:
+        keys.sign(key, group, "--output", str(folder / "InRelease"), "--clearsign", str(folder / "Release"))
+        keys.sign(key, group, "--armor", "--output", str(folder / "Release.gpg"), "--detach-sign", str(folder / "Release"))
 
 
-def _make_key(name: str, group: Path) -> str:
-    """The fingerprint of a signing key, made once and kept in CACHE: repositories that were built stay valid."""
-    home = CACHE / "keys" / name
-    if not home.exists():
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(home.parent)) as scratch:
-            run(
-                cgroup.entering(
-                    group, [*_gpg_command(Path(scratch)), "--quick-generate-key", _KEYS[name], "ed25519", "sign", "never"]
-                )
-            )
-            listing = run(cgroup.entering(group, [*_gpg_command(Path(scratch)), "--with-colons", "--list-keys"]))
-            lines = [line.split(":") for line in listing.splitlines()]
-            Path(scratch, "fingerprint").write_text(next(fields[9] for fields in lines if fields[0] == "fpr"))
-            shutil.copytree(scratch, f"{scratch}.key", ignore=shutil.ignore_patterns("S.*"))
-            move_into_place(Path(f"{scratch}.key"), home)
-    return _fingerprint(name)
-
-
-def _fingerprint(name: str) -> str:
-    return (CACHE / "keys" / name / "fingerprint").read_text()
-
-
-def _gpg(key: str, group: Path, *arguments: str) -> None:
-    run(cgroup.entering(group, [*_gpg_command(CACHE / "keys" / key), *arguments]))
-
-
-def _gpg_command(home: Path) -> list[str]:
-    return ["gpg", "--homedir", str(home), "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _made(folder: Path) -> Path:

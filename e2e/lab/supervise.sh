@@ -29,6 +29,7 @@ loop)
         code=0
         unshare --net --time --fork --boottime "$offset" --monotonic "$offset" "$0" boot "$@" || code=$?
         [ "$code" = 133 ] || exit "$code" # 133: the host has asked for a reboot
+        [ ! -e "$LAB_FOLDER/stays-off" ] || exit 0
     done
     ;;
 boot)

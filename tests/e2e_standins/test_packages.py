@@ -12,6 +12,8 @@ from e2e.lab import packages
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
+_RELEASE = packages.DriverRelease("580.159.04", cuda="13.0")
+
 # the children of <gpu> as nvidia-smi 580.159.04 printed them on an H200
 _GPU_ELEMENTS = """
 product_name product_brand product_architecture display_mode display_attached display_active persistence_mode addressing_mode mig_mode
@@ -31,7 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packages")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packages, "_C_FLAGS", f"{packages._C_FLAGS} -Werror")
-        packages.build_driver(packages.DRIVERS[0], folder)
+        packages.build_driver(_RELEASE, folder)
         packages.build_toolkit(packages.TOOLKITS[0], folder)
         packages.build_headers(folder, "6.1.0-test")
     return folder
@@ -51,7 +53,7 @@ def test_every_package_says_that_it_is_a_stand_in(built: Path) -> None:
 
 
 def test_the_same_sources_give_the_same_packages(built: Path, tmp_path: Path) -> None:
-    packages.build_driver(packages.DRIVERS[0], tmp_path)
+    packages.build_driver(_RELEASE, tmp_path)
     for path in tmp_path.glob("*.deb"):
         assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256((built / path.name).read_bytes()).digest(), path.name
 
@@ -60,6 +62,32 @@ def test_another_release_gives_packages_of_that_version(tmp_path: Path) -> None:
     packages.build_driver(packages.DriverRelease("570.211.01", cuda="12.8"), tmp_path)
     assert (tmp_path / "nvidia-open-570_570.211.01-1_amd64.deb").exists()
     assert "libcuda1 (= 570.211.01-1)" in _field(tmp_path / "nvidia-driver-cuda_570.211.01-1_amd64.deb", "Depends")
+
+
+def test_names_follow_nvidias_renames(tmp_path: Path) -> None:
+    names = {}
+    for driver in packages.DRIVERS:
+        packages.build_driver(driver, tmp_path / driver.version)
+        names[driver.branch] = {path.name.split("_")[0] for path in (tmp_path / driver.version).glob("*.deb")}
+    assert {"nvidia-fabricmanager-570", "nvidia-open-570", "cuda-drivers-570", "nvidia-kernel-dkms"} <= names["570"]
+    assert {"nvidia-fabricmanager", "nvidia-open-580", "cuda-drivers-580", "nvidia-kernel-dkms"} <= names["580"]
+    assert {"nvidia-fabricmanager", "nvidia-open", "nvidia-kernel-open-dkms"} <= names["620"]
+    assert not {"nvidia-kernel-dkms", "cuda-drivers"} & names["620"]
+
+
+@pytest.mark.parametrize(
+    ("package", "kind", "license"),
+    [("nvidia-kernel-open-dkms", "open", "Dual MIT/GPL"), ("nvidia-kernel-dkms", "proprietary", "NVIDIA")],
+)
+def test_each_kind_of_module_has_its_licence_and_excludes_the_other(
+    built: Path, tmp_path: Path, package: str, kind: str, license: str
+) -> None:
+    (deb,) = built.glob(f"{package}_*.deb")
+    subprocess.run(["dpkg-deb", "--extract", deb, tmp_path], check=True)
+    module = tmp_path / "usr/src/nvidia-580.159.04/stand-in/nvidia.ko"
+    assert f"license={license}\0".encode() in module.read_bytes()
+    assert kind in _field(deb, "Description")
+    assert _field(deb, "Conflicts").strip() in {"nvidia-kernel-open-dkms", "nvidia-kernel-dkms"} - {package}
 
 
 def test_nvidia_smi_without_a_driver_fails_as_the_real_one(built: Path, tmp_path: Path) -> None:

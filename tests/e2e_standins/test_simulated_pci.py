@@ -76,6 +76,20 @@ def test_every_value_that_nvidia_smi_shows_is_known_of_every_gpu(tmp_path: Path)
             assert wanted - known - computed == set()
 
 
+def test_profiles_show_what_the_open_modules_do_not_run_and_who_boots_from_an_initramfs(tmp_path: Path) -> None:
+    def texts(name: str) -> tuple[list[str], list[str]]:
+        prepare_gpu(gpu_profile(name), tmp_path / name)
+        gpus = [file.read_text().splitlines() for file in sorted((tmp_path / name / "gpus").iterdir())]
+        profile = (tmp_path / name / "profile").read_text().splitlines()
+        return profile, [line for gpu in gpus for line in gpu if line.startswith("gsp_processor=")]
+
+    assert texts("mixed")[1] == ["gsp_processor=no", "gsp_processor=yes"]
+    assert texts("v100")[1] == ["gsp_processor=no"]
+    assert texts("t4")[1] == ["gsp_processor=yes"]
+    assert texts("h200-initramfs")[0][1:] == ["nouveau=yes", "initramfs=yes"]
+    assert texts("h200")[0][1:] == ["nouveau=yes", "initramfs=no"]
+
+
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
     with pytest.raises(LabError, match=r"'h100': use one of none, h200, h200x8"):
         gpu_profile("h100")

@@ -14,4 +14,9 @@ for name in modprobe rmmod lsmod depmod; do
 		ln -sfn /usr/lib/simulated-gpu/$name "$root$path"
 	done
 done
-chmod 755 "$root"/usr/lib/simulated-gpu/boot "$root"/usr/lib/simulated-gpu/modprobe "$root"/usr/lib/simulated-gpu/rmmod "$root"/usr/lib/simulated-gpu/lsmod
+for name in boot modprobe rmmod lsmod dmesg initramfs; do chmod 755 "$root/usr/lib/simulated-gpu/$name"; done
+# dmesg: the machine's own is shared by all hosts
+for path in $(chroot "$root" dpkg -L util-linux | grep '/dmesg$' | grep bin/); do
+	chroot "$root" dpkg-divert --quiet --local --rename --divert "$path.distrib" --add "$path"
+	ln -sfn /usr/lib/simulated-gpu/dmesg "$root$path"
+done

@@ -21,6 +21,7 @@
 #define NVIDIA_MAJOR 195
 #define NVIDIACTL_MINOR 255
 #define MAX_GPUS 64
+#define DOOR_BY_NAME 010000000 /* O_PATH, which POSIX does not know */
 
 enum node { NODE_OK, NODE_MISSING, NODE_DENIED };
 

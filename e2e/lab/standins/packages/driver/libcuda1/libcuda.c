@@ -11,7 +11,7 @@ typedef unsigned long long CUdeviceptr;
 
 enum {
 	SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
-	INVALID_CONTEXT = 201, NOT_FOUND = 500, SYSTEM_DRIVER_MISMATCH = 803, UNKNOWN = 999
+	INVALID_CONTEXT = 201, NOT_FOUND = 500, SYSTEM_NOT_READY = 802, SYSTEM_DRIVER_MISMATCH = 803, UNKNOWN = 999
 };
 
 struct context { CUdevice device; };
@@ -29,6 +29,7 @@ static const struct { CUresult code; const char *name, *text; } errors[] = {
 	{INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
 	{INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 	{NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{SYSTEM_NOT_READY, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
 	{SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
 	{UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
@@ -50,7 +51,11 @@ static CUresult driver_state(void) {
 	char text[64];
 	if (door_read("version", text, sizeof text) != 0 || door_control_node() != NODE_OK) return NO_DEVICE;
 	if (strcmp(text, VERSION) != 0) return SYSTEM_DRIVER_MISMATCH;
-	if (door_gpus((int[MAX_GPUS]){0}) == 0) return NO_DEVICE;
+	int seen[MAX_GPUS];
+	if (door_gpus(seen) == 0) return NO_DEVICE;
+	/* GPUs on an NVSwitch fabric wait for the fabric manager */
+	if (door_gpu(seen[0], "nvswitch", text, sizeof text) == 0 && strcmp(text, "yes") == 0 && door_read("fabric", text, sizeof text) != 0)
+		return SYSTEM_NOT_READY;
 	if (door_read("uvm", text, sizeof text) != 0) return UNKNOWN;
 	return door_node("/dev/nvidia-uvm", (unsigned)atoi(text), 0) == NODE_OK ? SUCCESS : UNKNOWN;
 }
@@ -113,11 +118,21 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
 	return SUCCESS;
 }
 
+/* Keep the nodes open as a real context does, so that this process is seen to use them. By name only: opening them fails here. */
+static void hold(CUdevice device) {
+	static int held[MAX_GPUS], unified;
+	char path[64];
+	snprintf(path, sizeof path, "/dev/nvidia%d", minors[device]);
+	if (!unified) unified = open("/dev/nvidia-uvm", DOOR_BY_NAME | O_CLOEXEC) >= 0;
+	if (!held[device]) held[device] = open(path, DOOR_BY_NAME | O_CLOEXEC) >= 0;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 	CUresult result = check(device);
 	if (result == SUCCESS) result = driver_state();
 	if (result != SUCCESS) return result;
 	contexts[device].device = device;
+	hold(device);
 	*context = &contexts[device];
 	return SUCCESS;
 }

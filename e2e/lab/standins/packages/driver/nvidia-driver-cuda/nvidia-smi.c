@@ -4,6 +4,7 @@
  */
 #include "door.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <strings.h>
 #include <time.h>
@@ -68,7 +69,8 @@ static const char *value(unsigned i, const char *key) {
 	const int fabric = get_field(gpus[i], "nvswitch", text, sizeof text) == 0 && strcmp(text, "yes") == 0;
 	const int registered = fabric && door_read("fabric", text, sizeof text) == 0;
 	if (strcmp(key, "timestamp") == 0) return now;
-	if (strcmp(key, "driver_version") == 0 || strcmp(key, "gsp") == 0) return VERSION;
+	if (strcmp(key, "driver_version") == 0) return VERSION;
+	if (strcmp(key, "gsp") == 0) return get_field(gpus[i], "gsp_processor", text, sizeof text) == 0 && *text == 'y' ? VERSION : "N/A";
 	if (strcmp(key, "persistence_mode") == 0) return door_read("persistence", text, sizeof text) == 0 ? "Enabled" : "Disabled";
 	if (strcmp(key, "fabric_state") == 0) return registered ? "Completed" : fabric ? "In Progress" : "N/A";
 	if (strcmp(key, "fabric_status") == 0) return registered ? "Success" : "N/A";
@@ -157,6 +159,67 @@ static void query(const char *names, const char *format) {
 		}
 }
 
+/* Does the process have this device node open? */
+static int holds(const char *pid, const char *node) {
+	char path[300], target[64];
+	snprintf(path, sizeof path, "/proc/%s/fd", pid);
+	DIR *folder = opendir(path);
+	if (folder == NULL) return 0;
+	int found = 0;
+	for (struct dirent *entry; !found && (entry = readdir(folder)) != NULL;) {
+		snprintf(path, sizeof path, "/proc/%s/fd/%.20s", pid, entry->d_name);
+		ssize_t length = readlink(path, target, sizeof target - 1);
+		found = length > 0 && (size_t)length == strlen(node) && strncmp(target, node, (size_t)length) == 0;
+	}
+	closedir(folder);
+	return found;
+}
+
+static void app(const char *pid, unsigned i, const char *names, int units) {
+	char copy[512], path[300], command[256] = "[Not Found]";
+	snprintf(path, sizeof path, "/proc/%s/cmdline", pid);
+	FILE *file = fopen(path, "re");
+	if (file != NULL) {
+		if (fread(command, 1, sizeof command - 1, file) == 0) strcpy(command, "[Not Found]");
+		command[sizeof command - 1] = '\0';
+		command[strcspn(command, " ")] = '\0';
+		fclose(file);
+	}
+	snprintf(copy, sizeof copy, "%s", names);
+	const char *comma = "";
+	for (char *name = strtok(copy, ", "); name != NULL; name = strtok(NULL, ", "), comma = ", ") {
+		if (strcmp(name, "pid") == 0) printf("%s%s", comma, pid);
+		else if (strcmp(name, "process_name") == 0 || strcmp(name, "name") == 0) printf("%s%s", comma, command);
+		else if (strncmp(name, "used_", 5) == 0) printf("%s512%s", comma, units ? " MiB" : "");
+		else printf("%s%s", comma, value(i, find_field(name)->key));
+	}
+	putchar('\n');
+}
+
+/* Processes that compute: the daemons have a GPU's node open, too, but not that of unified memory. */
+static void apps_of_gpus(const char *names, const char *format) {
+	const int units = strstr(format, "nounits") == NULL;
+	if (strstr(format, "noheader") == NULL) {
+		char copy[512];
+		const char *comma = "";
+		snprintf(copy, sizeof copy, "%s", names);
+		for (char *name = strtok(copy, ", "); name != NULL; name = strtok(NULL, ", "), comma = ", ")
+			printf("%s%s%s", comma, name, units && strncmp(name, "used_", 5) == 0 ? " [MiB]" : "");
+		putchar('\n');
+	}
+	DIR *folder = opendir("/proc");
+	if (folder == NULL) return;
+	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || !holds(entry->d_name, "/dev/nvidia-uvm")) continue;
+		for (unsigned i = 0; i < count; i++) {
+			char node[64];
+			snprintf(node, sizeof node, "/dev/nvidia%s", value(i, "minor"));
+			if (holds(entry->d_name, node)) app(entry->d_name, i, names, units);
+		}
+	}
+	closedir(folder);
+}
+
 static void table(void) {
 	const char *line = "+-----------------------------------------------------------------------------------------+";
 	const char *columns = "+-----------------------------------------+------------------------+----------------------+";
@@ -177,7 +240,7 @@ static void table(void) {
 		printf("| %10s / %6sMiB |%7s%%      Default |\n", used, value(i, "memory_total"), "0");
 		printf("|                                         |                        | %20s |\n%s\n", value(i, "mig"), columns);
 	}
-	printf("\n%s\n| Processes: %77s|\n|  (stand-in: simulated GPU, no processes) %47s|\n%s\n", line, "", "", line);
+	printf("\n%s\n| Processes: %77s|\n|  (stand-in: simulated GPU, see --query-compute-apps) %34s|\n%s\n", line, "", "", line);
 }
 
 /* The text of an option given as --name=TEXT or as two words; NULL if ARGV[*i] is another option. */
@@ -225,7 +288,7 @@ int main(int argc, char **argv) {
 	if (want_list) list();
 	else if (want_xml) xml();
 	else if (fields_asked) query(fields_asked, format);
-	else if (apps == NULL) table();
-	else if (strstr(format, "noheader") == NULL) puts(apps);
+	else if (apps != NULL) apps_of_gpus(apps, format);
+	else table();
 	return 0;
 }

@@ -17,7 +17,12 @@ is_ours() { case $1 in nouveau | nvidia | nvidia[-_]uvm | nvidia[-_]modeset | nv
 
 is_loaded() { grep -q "^$1 " $state/modules; }
 
-kernel_log() { logger -t kernel -- "$*" 2>/dev/null || :; }
+# what dmesg beside this file shows
+kernel_log() {
+	read -r now _ </proc/uptime
+	for line; do printf '[%12.6f] %s\n' "$now" "$line" >>$state/kmsg; done
+	printf '%s\n' "$@" | logger -t kernel 2>/dev/null || :
+}
 
 # gpus, switches: PCI addresses of NVIDIA devices of one class
 nvidia_devices() {
@@ -78,19 +83,34 @@ load_nouveau() {
 load_nvidia() {
 	file=$(module_file nvidia) || return 1
 	version=$(modinfo -F version "$file")
-	free=
-	for gpu in $(gpus); do
+	case $(modinfo -F license "$file") in *MIT*) kind=open ;; *) kind=proprietary ;; esac
+	free='' failed=0
+	for file in "$state"/hardware/gpus/*; do
+		gpu=$(sed -n 's/^address=//p' "$file")
+		[ -n "$gpu" ] || continue
 		find_driver "$gpu"
-		if [ -z "$driver" ]; then free="$free $gpu"; else kernel_log "NVRM: GPU $gpu is already bound to $driver."; fi
+		if [ -n "$driver" ]; then
+			kernel_log "NVRM: GPU $gpu is already bound to $driver."
+		elif [ $kind = open ] && ! grep -qx gsp_processor=yes "$file"; then
+			failed=$((failed + 1))
+			kernel_log "NVRM: The NVIDIA GPU $gpu (PCI ID: $(sed -n 's/^query_device_id=0x\(....\)\(....\)/\2:\1/p' "$file" | tr A-F a-f))" \
+				"NVRM: installed in this system is not supported by open" "NVRM: nvidia.ko because it does not include the required GPU" \
+				"NVRM: System Processor (GSP)." "NVRM: Please see the 'Open Linux Kernel Modules' and 'GSP" \
+				"NVRM: Firmware' sections in the driver README, available on" "NVRM: the Linux graphics driver download page at" \
+				"NVRM: www.nvidia.com." "nvidia $gpu: probe with driver nvidia failed with error -1"
+		else
+			free="$free $gpu"
+		fi
 	done
+	[ $failed = 0 ] || kernel_log "NVRM: The NVIDIA probe routine failed for $failed device(s)."
 	if [ -z "$free" ]; then
-		kernel_log "NVRM: No NVIDIA GPU found. (stand-in)"
+		if [ $failed = 0 ]; then kernel_log "NVRM: No NVIDIA GPU found. (stand-in)"; else kernel_log "NVRM: None of the NVIDIA devices were initialized."; fi
 		# shellcheck disable=SC2034 # for who called
 		problem="No such device"
 		return 1
 	fi
-	case $(modinfo -F license "$file") in *MIT*) kind="Open Kernel Module for x86_64" ;; *) kind="x86_64 Kernel Module" ;; esac
-	text="NVRM version: NVIDIA UNIX $kind  $version  Release Build  (stand-in: simulated GPU)"
+	case $kind in open) words="Open Kernel Module for x86_64" ;; *) words="x86_64 Kernel Module" ;; esac
+	text="NVRM version: NVIDIA UNIX $words  $version  Release Build  (stand-in: simulated GPU)"
 	for gpu in $free; do bind_driver "$gpu" nvidia; done
 	mkdir -p $state/driver/gpus /proc/driver/nvidia/gpus /proc/driver/nvidia-nvswitch/devices
 	for switch in $(switches); do
@@ -126,17 +146,20 @@ udev_rules() {
 	[ ! -e /usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules ] || systemctl start --no-block nvidia-cdi-refresh.service || :
 }
 
-in_use() { # NAME: who uses a module, in words, or nothing
+# in_use NAME: the loaded modules that use a module, `-` for a process that has a device of it open, or nothing
+in_use() {
 	case $1 in
 	nouveau) echo drm ;; # the console
 	nvidia)
 		for user in nvidia_uvm nvidia_modeset; do ! is_loaded $user || printf '%s ' $user; done
-		for pid in /run/nvidia-persistenced/*.pid /run/nvidia-fabricmanager/*.pid; do
-			[ ! -e "$pid" ] || ! kill -0 "$(cat "$pid")" 2>/dev/null || printf '%s ' "$(basename "$pid" .pid)"
-		done
+		open_nodes '/dev/nvidia[c0-9]*'
 		;;
+	nvidia_uvm) open_nodes '/dev/nvidia-uvm*' ;;
 	esac
 }
+
+# of all processes, those in containers included
+open_nodes() { [ -z "$(find /proc/[0-9]*/fd -maxdepth 1 -lname "$1" -print -quit 2>/dev/null)" ] || echo -; }
 
 unload() { # NAME
 	drop_module "$1"
