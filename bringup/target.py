@@ -58,6 +58,7 @@ class Driver:
     services: tuple[str, ...]  # units that must run: nvidia-persistenced.service
     hold: bool
     hold_kernel: bool = False
+    floor: str | None = None  # the branch's oldest version without known holes
     lowest: str | None = None  # the lowest version of the branch that knows the host's GPUs; None: any of it
     stream: str | None = None  # dnf's module stream that has the packages
 

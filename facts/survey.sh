@@ -112,6 +112,8 @@ ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut|^g
 if has dpkg-query; then
     job_sh packages dpkg-query "all=\$(dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
     job holds apt-mark showhold
+    # what the driver could be upgraded to, from the package lists that are there
+    [ -e /var/lib/dpkg/info/nvidia-driver-cuda.list ] && job driver_candidates apt-cache madison nvidia-driver-cuda
     job dpkg_audit dpkg --audit
 elif has rpm; then
     job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"

@@ -46,6 +46,7 @@ def choose_driver(
         hold=settings.hold_packages != "none",
         hold_kernel=settings.hold_packages == "driver+kernel",
         lowest=lowest_version(branch, boards),
+        floor=catalog.security_floor(branch) if "." not in wanted else None,
         stream=found.module_stream if source == "nvidia" and (found := distro.packages(branch, kind)) else None,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bringup import versions
 from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
-from bringup.survey import Survey, known, loaded_version, unit, unreadable
+from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
 from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
@@ -72,14 +72,28 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     lacking = missing(survey, driver.packages)
     wrong = off_version(survey, driver.packages, driver.wanted)
     old = [] if driver.lowest is None else [each for each in older(survey, driver.packages, driver.lowest) if each not in wrong]
-    if not lacking and not wrong and not old:
+    unsafe = [] if old or wrong else below_floor(survey, driver)
+    if not lacking and not wrong and not old and not unsafe:
         return None
-    after = with_installed(survey, lacking + wrong + old)
+    after = with_installed(survey, lacking + wrong + old + unsafe)
     after["driver"]["module_version"] = PREDICTED
     why = [f"{', '.join(lacking)} not installed"] if lacking else []
     why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
     why += [f"{', '.join(old)} older than {driver.lowest}, the first for these GPUs"] if old else []
+    why += (
+        [f"{', '.join(unsafe)} below {driver.floor}, which closes security holes, and a newer one is to be had"] if unsafe else []
+    )
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
+
+
+def below_floor(survey: Survey, driver: Driver) -> list[str]:
+    """Packages below the branch's security floor, where apt's lists have a newer version of the branch. One without is only noted."""
+    if driver.floor is None:
+        return []
+    low = older(survey, driver.packages, driver.floor)
+    have = versions.newest(version for each in low if (version := installed(survey, each)) is not None)
+    offered = versions.newest(each for each in survey["packages"]["driver_candidates"] if versions.matches(each, driver.wanted))
+    return low if have and offered and versions.key(offered) > versions.key(have) else []
 
 
 def nouveau_loaded(survey: Survey, target: Target) -> list[str]:

@@ -94,6 +94,7 @@ class Packages(TypedDict):
     keyrings: dict[str, str]  # path -> base64 of its bytes
     preferences: dict[str, str | Unreadable]
     settings: dict[str, str | Unreadable]  # our own files in apt.conf.d
+    driver_candidates: list[str]  # versions of the installed driver's package that apt knows of; [] where it is not installed
     ours: list[str]  # packages that were not there before we installed them
     disabled: list[str]  # source files that we disabled
 

@@ -204,9 +204,16 @@ def _packages(got: Sections) -> Packages:
         keyrings=dict(line.split(" ", 1) for line in got.lines("keyrings")),
         preferences=got.files("apt_preferences"),
         settings=got.files("apt_settings"),
+        driver_candidates=_candidates(got),
         ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
         disabled=got["disabled_by_us"].text.split() if got["disabled_by_us"].status == "ok" else [],
     )
+
+
+def _candidates(got: Sections) -> list[str]:
+    """apt-cache madison: `name | version | source`."""
+    lines = got["driver_candidates"].lines if "driver_candidates" in got and got["driver_candidates"].status == "ok" else []
+    return [fields[1].strip() for line in lines if len(fields := line.split("|")) == 3]
 
 
 def _lock(line: str) -> LockHolder:
