@@ -83,7 +83,15 @@ printf '@@gpu-bringup-survey 1\n'
 
 # --- may block: start first, collect last -----------------------------------------------------------------------------------
 job smi nvidia-smi -L
-job gpu_processes nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader
+# nvidia-smi knows nothing once its library is newer than the loaded module (exit 18), which is when it must be known whether that may
+# be loaded anew: who has a GPU open is then read from the kernel, but for the daemons that are stopped for it
+# shellcheck disable=SC2016 # expanded by the job's own sh
+job_sh gpu_processes nvidia-smi 'said=$(nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader 2>&1); code=$?
+if [ $code != 18 ] || [ "$(id -u)" != 0 ] || ! find /dev/null -lname x 2>/dev/null; then printf "%s\n" "$said"; exit $code; fi
+for pid in $(find /proc/[0-9]*/fd -lname "/dev/nvidia*" 2>/dev/null | cut -d/ -f3 | sort -un); do
+    name=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
+    case $name in nvidia-persiste*|nv-fabricmanage*) ;; *) echo "$pid, $name" ;; esac
+done'
 job docker_info docker info --format '{{json .}}'
 job docker_running docker ps --format '{{.ID}} {{.Names}} {{.Image}}'
 job docker_images docker image ls --digests --format '{{.Repository}}:{{.Tag}} {{.Repository}}@{{.Digest}}'
@@ -114,7 +122,7 @@ if has dpkg-query; then
     job_sh packages dpkg-query "all=\$(dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
     job holds apt-mark showhold
     # what the driver could be upgraded to, from the package lists that are there
-    [ -e /var/lib/dpkg/info/nvidia-driver-cuda.list ] && job driver_candidates apt-cache madison nvidia-driver-cuda
+    job_sh driver_candidates apt-cache '[ ! -e /var/lib/dpkg/info/nvidia-driver-cuda.list ] || apt-cache madison nvidia-driver-cuda'
     job dpkg_audit dpkg --audit
 elif has rpm; then
     job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"

@@ -96,11 +96,15 @@ def _wait_for_locks(state: State, host: Host, timeout_s: int) -> bool:
         waited += step_s
 
 
-def apt_get(*arguments: str) -> StringCommand:
+def apt_get(*arguments: str, view: tuple[str, ...] = ()) -> StringCommand:
     """`apt-get` without questions; passing faults are tried again, and a failed DKMS build is named by its first error."""
-    view = ("-o", f"Dir::Etc::sourceparts={VIEW}") if live.current_host() in _viewing else ()
     quoted = (QuoteString(each) for each in ("apt-get", *OPTIONS, *view, "-o", "DPkg::Lock::Timeout=300", *arguments))
     return StringCommand("sh", "-c", QuoteString(RETRYING), "sh", *quoted, _timeout=INSTALL_TIMEOUT_S)
+
+
+def view_options(host: Host) -> tuple[str, ...]:
+    """Options that keep apt off source files that it could not read; none where there are none."""
+    return ("-o", f"Dir::Etc::sourceparts={VIEW}") if host in _viewing else ()
 
 
 def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[PyinfraCommand]:
@@ -133,7 +137,7 @@ def _view_without(broken: list[Broken]) -> Iterator[PyinfraCommand]:
 
 def _update_all(state: State, host: Host) -> bool:
     """All sources; what could not be read is remarked, and is nobody's failure here."""
-    view = ["-o", f"Dir::Etc::sourceparts={VIEW}"] if host in _viewing else []
+    view = view_options(host)
     _, said = shell.run(host, RETRYING, "apt-get", "-q", *view, "update", timeout_s=UPDATE_TIMEOUT_S)
     errors = [line.strip() for line in said.splitlines() if line.startswith(("E: ", "Err:", "W: "))]
     if errors:
@@ -155,10 +159,12 @@ def install(
     ours: Repository | None,
     choose: Callable[[Index], Mapping[str, str]] | None,
     *,
+    others: tuple[str, ...] = (),
     reinstall: bool = False,
 ) -> Iterator[PyinfraCommand]:
     """Install packages; with `choose`, exactly the versions that it picks from our repository's index. Held ones are released first.
 
+    + others: what is there and may have to change with them; `choose` sees their versions, too
     + reinstall: also those that are there, whose files are not
     """
     if not state.is_executing:
@@ -166,17 +172,20 @@ def install(
         return
     names = list(packages)
     if ours is not None and choose is not None:
-        chosen = choose(read_index(ours, packages))
+        chosen = choose(read_index(ours, (*packages, *others)))
         names = [f"{name}={version}" for name, version in chosen.items()]
     yield from fresh_index(target, (ours,) if ours else ())
-    held = [each for each in packages if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]]
+    held = [
+        each for each in (*packages, *others) if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]
+    ]
     if held:
         yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in held))
     again = ("--reinstall",) if reinstall else ()
     wanted = ("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
     yield from _remember_new(packages)
-    yield apt_get("--simulate", *wanted)  # what cannot be resolved fails here, before anything is unpacked
-    yield apt_get(*wanted)
+    view = view_options(live.current_host())
+    yield apt_get("--simulate", *wanted, view=view)  # what cannot be resolved fails here, before anything is unpacked
+    yield apt_get(*wanted, view=view)
 
 
 def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
