@@ -107,8 +107,9 @@ job_sh disks df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -k "$d" | t
 # shellcheck disable=SC2016
 job_sh inodes df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -i "$d" | tail -n 1; done; true'
 job secure_boot mokutil --sb-state
-job module_version modinfo -F version nvidia
-job module_license modinfo -F license nvidia
+# Debian's own packages call the module nvidia-current
+job_sh module_version modinfo 'modinfo -F version nvidia 2>/dev/null || modinfo -F version nvidia-current'
+job_sh module_license modinfo 'modinfo -F license nvidia 2>/dev/null || modinfo -F license nvidia-current'
 job module_path modinfo -F filename nvidia
 # a package can be installed and its program gone, which only a container's start would tell
 job_sh toolkit nvidia-ctk 'command -v nvidia-container-runtime >/dev/null || { echo "nvidia-container-runtime is missing"; exit 1; }; nvidia-ctk --version'
