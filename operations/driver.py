@@ -8,8 +8,9 @@ from pyinfra import state
 from pyinfra.api import QuoteString, StringCommand
 
 from bringup.errors import HostError
-from bringup.index import pick
+from bringup.index import pick, pick_alongside
 from bringup.steps import driver as steps
+from bringup.steps.packages import alongside
 from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
 from facts import live
@@ -83,11 +84,13 @@ def driver_packages(target: Target) -> Commands:
     if needed("driver-packages", target) is None or target.driver is None:
         return
     driver: Driver = target.driver
+    others = alongside(live.survey(), driver.packages)
 
     def choose(index: Index) -> Mapping[str, str]:
-        return pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+        chosen = pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+        return chosen | pick_alongside(index["versions"], others, chosen)
 
-    yield from apt.install(target, driver.packages, driver.repository, choose)
+    yield from apt.install(target, driver.packages, driver.repository, choose, others=others)
     if state.is_executing and known(live.survey(fresh=True)["driver"]["module_version"]) is None:
         kernel = live.survey()["kernel"]
         build = live.current_host().get_fact(DkmsBuild, _ignore_errors=True)

@@ -37,6 +37,11 @@ def test_picks(versions: dict[str, list[str]], wanted: str, picked: str) -> None
     assert pick(versions, SET, wanted, URL) == dict.fromkeys(SET, picked)
 
 
+def test_an_expired_key_is_named_rather_than_that_nothing_is_signed() -> None:
+    said = "W: GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F\nE: The repository is not signed."
+    assert reason(said) == "GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F"
+
+
 def test_libraries_that_are_there_get_the_version_that_was_picked() -> None:
     offers = {
         "libcuda1": ["620.70.06-1", "580.178.04-1"],

@@ -84,6 +84,14 @@ def to_hold(survey: Survey, target: Target) -> tuple[str, ...]:
     return tuple(found)
 
 
+def alongside(survey: Survey, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """What is installed of the driver set beyond these packages: it changes its version with them, since they ask for exactly their own."""
+    there = survey["packages"]["installed"]
+    return tuple(
+        name for name, each in there.items() if name not in packages and _is_driver(name) and versions.is_driver(each["version"])
+    )
+
+
 def _is_driver(name: str) -> bool:
     return "nvidia" in name or name.startswith(("libcuda", "libnv", "cuda-drivers"))
 
