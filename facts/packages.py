@@ -37,7 +37,8 @@ apt_ apt-cache madison "$@" | sed -n 's/^ *\([^ |]*\) *| *\([^ |]*\) *|.*/versio
 BUILD_SCRIPT = r"""
 log=$(ls -t /var/lib/dkms/*/*/build/make.log /var/lib/dkms/*/*/*/*/log/make.log 2>/dev/null | head -n 1)
 [ -n "$log" ] || exit 0
-grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" || grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log" || true
+grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" ||
+    grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log" || true
 """
 
 

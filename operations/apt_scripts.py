@@ -22,7 +22,8 @@ name_build() {
     log=$(find /var/lib/dkms -name make.log -newer "$stamp" 2>/dev/null | head -n 1)
     [ -n "$log" ] || return 0
     # a compiler's own line first: a bare "error" is in its options too (-Werror=...)
-    error=$(grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" || grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log")
+    error=$(grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" ||
+        grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log")
     module=${log#/var/lib/dkms/}; kernel=$(sed -n 's/.*for kernel[: ]*\([^ ]*\).*/\1/p' "$log" | head -n 1)
     echo "gpu-bringup: DKMS could not build ${module%%/build*}${kernel:+ for kernel $kernel}: ${error:-see $log}" >&2
 }
