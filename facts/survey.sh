@@ -89,8 +89,9 @@ job smi nvidia-smi -L
 job_sh gpu_processes nvidia-smi 'said=$(nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader 2>&1); code=$?
 if [ $code != 18 ] || [ "$(id -u)" != 0 ] || ! find /dev/null -lname x 2>/dev/null; then printf "%s\n" "$said"; exit $code; fi
 for pid in $(find /proc/[0-9]*/fd -lname "/dev/nvidia*" 2>/dev/null | cut -d/ -f3 | sort -un); do
-    name=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
-    case $name in nvidia-persiste*|nv-fabricmanage*) ;; *) echo "$pid, $name" ;; esac
+    name=$(tr "\0" " " <"/proc/$pid/cmdline" 2>/dev/null) || continue
+    name=${name%% *}
+    case ${name##*/} in nvidia-persistenced|nv-fabricmanager) ;; *) echo "$pid, $name" ;; esac
 done'
 job docker_info docker info --format '{{json .}}'
 job docker_running docker ps --format '{{.ID}} {{.Names}} {{.Image}}'

@@ -9,6 +9,7 @@ from bringup.survey import Survey, installed, installed_kind, known, loaded_vers
 from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
+DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
 LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
@@ -125,6 +126,10 @@ def driver_loaded(survey: Survey, target: Target) -> Change | None:
     after = edited(survey)
     if loaded != module:
         _load(after)
+    if loaded not in (None, module):  # what is stopped to unload them
+        units = known(after["units"]) or {}
+        for each in units.keys() & DAEMONS:
+            units[each]["active"] = "inactive"
     after["modules"] = [*(each for each in after["modules"] if not each.startswith("nvidia")), "nvidia", "nvidia_uvm"]
     return Change(why, what, after)
 
@@ -182,8 +187,12 @@ def driver_services(survey: Survey, driver: Driver) -> Change | Skip | None:
     off = [each for each in driver.services if not (found := unit(survey, each)) or found["active"] != "active"]
     if not off:
         return None
-    if loaded_version(survey) is None:  # the reboot was not allowed
+    # where a reboot was not allowed
+    loaded, module = loaded_version(survey), known(survey["driver"]["module_version"])
+    if loaded is None:
         return Skip(f"no driver is loaded, without which {', '.join(off)} cannot run")
+    if module is not None and module != loaded:
+        return Skip(f"driver {loaded} is loaded and {module} installed, with which {', '.join(off)} cannot run")
     after = edited(survey)
     units = known(after["units"]) or {}
     for each in off:
