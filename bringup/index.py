@@ -41,13 +41,28 @@ def checked_index(repository: Repository, problem: str | None) -> None:
 
 
 def reason(said: str | None) -> str:
-    """The one line that tells most in apt's output: its first error, else its first warning, else its last line."""
+    """The one line that tells most in apt's output: why a signature does not hold, else its first error, warning, or its last line."""
     lines = [each.strip() for each in (said or "").splitlines() if each.strip()]
-    for mark in ("E: ", "Err:", "W: "):
+    for mark in ("W: GPG error", "W: OpenPGP signature verification failed", "E: ", "Err:", "W: "):
         for line in lines:
             if line.startswith(mark):
                 return re.sub(r"^(E: |W: )", "", line)[:300]
     return lines[-1][:300] if lines else "no reason was given"
+
+
+# what passes by itself: a mirror in the middle of its synchronisation, a network that is coming up, an overloaded server
+PASSING = re.compile(
+    r"Hash Sum mismatch|File has unexpected size|Connection (failed|refused|reset|timed out)|Could not connect|Temporary failure resolving"
+    r"|Could not resolve|timed out|50[0234] +[A-Z]|Mirror sync in progress|Undetermined Error",
+    re.I,
+)
+# what does not, however often it is asked
+FINAL = re.compile(r"NO_PUBKEY|EXPKEYSIG|KEYEXPIRED|BADSIG|is not signed|40[0134] +[A-Z]|Conflicting values|not valid yet", re.I)
+
+
+def is_passing(said: str | None) -> bool:
+    """May it go better in a minute?"""
+    return bool(said) and PASSING.search(said or "") is not None and FINAL.search(said or "") is None
 
 
 def pick(offered: Mapping[str, Sequence[str]], packages: Sequence[str], wanted: str, url: str) -> dict[str, str]:
@@ -67,6 +82,23 @@ def pick(offered: Mapping[str, Sequence[str]], packages: Sequence[str], wanted: 
         have = sorted({versions.upstream_of(version) for version in offered[packages[0]]}, key=versions.key)
         raise HostError(f"{url} has no driver {wanted}: it has {', '.join(have)}")
     return {each: versions.newest(v for v in offered[each] if versions.upstream_of(v) == best) or best for each in packages}
+
+
+KINDS = re.compile(r"kernel|dkms|^nvidia-open|^cuda-drivers")  # packages of one kind of kernel module
+
+
+def pick_alongside(offered: Mapping[str, Sequence[str]], packages: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """The same version for further packages that are there: without their names apt would downgrade none of them.
+
+    Left out: those that the version has not, and those of a kind of kernel module, which the chosen packages may replace.
+    """
+    wanted = {versions.upstream_of(each) for each in chosen.values() if versions.is_driver(each)}
+    fit = {
+        each: [version for version in offered.get(each, ()) if versions.upstream_of(version) in wanted]
+        for each in packages
+        if not KINDS.search(each)
+    }
+    return {each: best for each, found in fit.items() if (best := versions.newest(found))}
 
 
 def pick_newest(offered: Mapping[str, Sequence[str]], packages: Sequence[str], floor: str, url: str) -> dict[str, str]:

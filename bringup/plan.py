@@ -17,7 +17,7 @@ from bringup.policy.interruption import refuse_interruption, refuse_lack_of_room
 from bringup.policy.notes import notes
 from bringup.policy.target import make_target
 from bringup.settings import Settings
-from bringup.steps import Change, Skip, containers, driver, packages
+from bringup.steps import Change, Skip, containers, driver, packages, sources
 from bringup.steps import provenance as provenance_step
 from bringup.survey import Survey, known
 from bringup.target import Target
@@ -77,13 +77,14 @@ def _toolkit_repository(survey: Survey, target: Target) -> Change | None:
 
 
 def _holds(survey: Survey, target: Target) -> Change | None:
-    held = (*target.driver.packages,) if target.driver and target.driver.hold else ()
-    return packages.holds(survey, held + (target.toolkit.packages if target.toolkit and target.toolkit.hold else ()))
+    return packages.holds(survey, packages.to_hold(survey, target))
 
 
 # In the order of design §3. Ids are the names of the operations.
 STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("package-manager", lambda survey, target: packages.package_manager(survey)),
+    ("clashing-sources", sources.clashing_sources),
+    ("apt-settings", sources.apt_settings),
     ("nouveau-out", driver.nouveau_out),
     ("driver-repository", _on_driver(driver.driver_repository)),
     ("kernel-headers", _on_driver(driver.kernel_headers)),

@@ -57,8 +57,15 @@ class Driver:
     repository: Repository | None
     services: tuple[str, ...]  # units that must run: nvidia-persistenced.service
     hold: bool
+    hold_kernel: bool = False
+    floor: str | None = None  # the branch's oldest version without known holes
     lowest: str | None = None  # the lowest version of the branch that knows the host's GPUs; None: any of it
     stream: str | None = None  # dnf's module stream that has the packages
+
+    @property
+    def is_ours(self) -> bool:
+        """Do we install and upgrade it?"""
+        return self.source != "preinstalled"
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ def step_name(state: State, op_hash: str) -> str:
 
 def last_words(meta: OperationMeta) -> str:
     """What a failed operation said: its first error, else its last line, on standard error where it said something there."""
+    ours = [each.partition("gpu-bringup: ")[2] for each in meta.stderr_lines if each.startswith("gpu-bringup: ")]
+    if ours:  # a script of ours that knew the reason
+        return ours[-1][:400]
     lines = [each.strip() for each in (meta.stderr_lines or meta.stdout_lines) if each.strip()]
     errors = [each for each in lines if re.match(r"(E: |error|fatal)", each, re.I)]
     return (errors[0] if errors else lines[-1] if lines else "no answer: is the host still there?")[:400]

@@ -80,6 +80,25 @@ def stage(function: Stage) -> None:
         leave_out(this, "failed", f"internal error: {type(error).__name__}: {error}")
 
 
+def without_plan(function: Callable[[], None]) -> None:
+    """Queue operations that need no target (undo): they ask the survey themselves."""
+    this = live.current_host()
+    ending.watch(ctx_state.get())
+    if this not in state.active_hosts:
+        return
+    try:
+        settings_of(this)
+        limit_commands(this)
+        keep_alive(this)
+        RUN.of(this.name).summary = describe_host(live.survey(), catalog.load())
+        function()
+    except HostError as error:
+        leave_out(this, "failed", str(error))
+    except Exception as error:
+        logger.debug(traceback.format_exc())
+        leave_out(this, "failed", f"internal error: {type(error).__name__}: {error}")
+
+
 def limit_commands(this: Host) -> None:
     """Without a limit one lost host hangs the whole run; an inventory may set its own."""
     if this.data.get("_timeout") is None:

@@ -33,6 +33,15 @@ apt_ apt-cache madison "$@" | sed -n 's/^ *\([^ |]*\) *| *\([^ |]*\) *|.*/versio
 """
 
 
+# a compiler's own line first: a bare "error" is in its options too
+BUILD_SCRIPT = r"""
+log=$(ls -t /var/lib/dkms/*/*/build/make.log /var/lib/dkms/*/*/*/*/log/make.log 2>/dev/null | head -n 1)
+[ -n "$log" ] || exit 0
+grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" ||
+    grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log" || true
+"""
+
+
 class PackageLocks(FactBase[list[LockHolder]]):
     """Who holds locks of the package manager now; [] when nobody does. Needs root to see all of them."""
 
@@ -84,3 +93,15 @@ class RepositoryIndex(FactBase[Index]):
         index["key_problem"] = "\n".join(problems["key-problem"]) or None
         index["index_problem"] = "\n".join(problems["index-problem"]) or None
         return index
+
+
+class DkmsBuild(FactBase[str | None]):
+    """The first error of the newest DKMS build log, or None where there is no log (or no error in it)."""
+
+    @override
+    def command(self) -> StringCommand:
+        return StringCommand("sh", "-c", QuoteString(BUILD_SCRIPT))
+
+    @override
+    def process(self, output: list[str]) -> str | None:
+        return next((each.strip()[:300] for each in output if each.strip()), None)

@@ -83,7 +83,16 @@ printf '@@gpu-bringup-survey 1\n'
 
 # --- may block: start first, collect last -----------------------------------------------------------------------------------
 job smi nvidia-smi -L
-job gpu_processes nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader
+# nvidia-smi knows nothing once its library is newer than the loaded module (exit 18), which is when it must be known whether that may
+# be loaded anew: who has a GPU open is then read from the kernel, but for the daemons that are stopped for it
+# shellcheck disable=SC2016 # expanded by the job's own sh
+job_sh gpu_processes nvidia-smi 'said=$(nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader 2>&1); code=$?
+if [ $code != 18 ] || [ "$(id -u)" != 0 ] || ! find /dev/null -lname x 2>/dev/null; then printf "%s\n" "$said"; exit $code; fi
+for pid in $(find /proc/[0-9]*/fd -lname "/dev/nvidia*" 2>/dev/null | cut -d/ -f3 | sort -un); do
+    name=$(tr "\0" " " <"/proc/$pid/cmdline" 2>/dev/null) || continue
+    name=${name%% *}
+    case ${name##*/} in nvidia-persistenced|nv-fabricmanager) ;; *) echo "$pid, $name" ;; esac
+done'
 job docker_info docker info --format '{{json .}}'
 # each start of docker's command costs a host 20 ms of CPU: the counts in its info say where there is nothing to list
 after_info() { # NAME COUNT COMMAND: unless the info says that there are none
@@ -104,8 +113,9 @@ job_sh disks df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -k "$d" | t
 # shellcheck disable=SC2016
 job_sh inodes df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -i "$d" | tail -n 1; done; true'
 job secure_boot mokutil --sb-state
-job module_version modinfo -F version nvidia
-job module_license modinfo -F license nvidia
+# Debian's own packages call the module nvidia-current
+job_sh module_version modinfo 'modinfo -F version nvidia 2>/dev/null || modinfo -F version nvidia-current'
+job_sh module_license modinfo 'modinfo -F license nvidia 2>/dev/null || modinfo -F license nvidia-current'
 # a package can be installed and its program gone, which only a container's start would tell
 job_sh toolkit nvidia-ctk 'command -v nvidia-container-runtime >/dev/null || { echo "nvidia-container-runtime is missing"; exit 1; }; nvidia-ctk --version'
 job engine docker --version
@@ -118,6 +128,11 @@ if has dpkg-query; then
     job_sh packages dpkg-query "all=\$(dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
     # what apt-mark showhold prints, without the 0.4 s of CPU that apt takes to read all its lists
     job_sh holds dpkg-query "all=\$(dpkg-query -W -f '\${db:Status-Want} \${Package}\n') || exit 1; printf '%s\n' \"\$all\" | sed -n 's/^hold //p'"
+    # what the driver could be upgraded to, from the package lists that are there (apt-cache would read all of them, 0.4 s of CPU)
+    # shellcheck disable=SC2016
+    job_sh driver_candidates awk '[ ! -e /var/lib/dpkg/info/nvidia-driver-cuda.list ] || for list in /var/lib/apt/lists/*cuda*_Packages; do
+        [ -r "$list" ] && awk "/^Package: /{ours = (\$2 == \"nvidia-driver-cuda\")} ours && /^Version: /{print \"nvidia-driver-cuda | \" \$2 \" | list\"}" "$list"
+    done; true'
     job dpkg_audit dpkg --audit
 elif has rpm && { [ -d /var/lib/rpm ] || [ -d /usr/lib/sysimage/rpm ]; }; then # busybox has an rpm without a database
     job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
@@ -189,6 +204,11 @@ head_ device_nodes ok
 for f in /dev/nvidia*; do
     [ -c "$f" ] && printf '|%s\n' "$f"
 done
+# when the running kernel's initramfs was made, and when our list of blocked modules was written: one that is older lacks it
+head_ initramfs ok
+for f in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img" /etc/modprobe.d/gpu-bringup-nouveau.conf; do
+    [ -e "$f" ] && stat -c '|%n %Y' "$f"
+done
 head_ modprobe ok
 for f in /etc/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf; do
     [ -r "$f" ] || continue
@@ -217,6 +237,7 @@ for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia
     /etc/apt/keyrings/docker.asc /etc/pki/rpm-gpg/gpu-bringup-*.asc; do
     [ -r "$f" ] && printf '|%s %s\n' "$f" "$(base64 <"$f" | tr -d '\n')"
 done
+files apt_settings /etc/apt/apt.conf.d/*gpu-bringup*
 files apt_preferences /etc/apt/preferences /etc/apt/preferences.d/*
 files reboot_required /run/reboot-required /run/reboot-required.pkgs
 
@@ -254,6 +275,8 @@ files systemd_dropins /etc/systemd/system.conf.d/*.conf
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------
 file provenance /etc/gpu-bringup/provenance.json
+file installed_by_us /etc/gpu-bringup/installed
+file disabled_by_us /etc/gpu-bringup/disabled
 file proof /var/lib/gpu-bringup/proof.json
 files lock /run/gpu-bringup.lock/owner
 head_ proxy ok

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import gevent
 from pyinfra import logger, state
@@ -11,19 +11,21 @@ from pyinfra.api import FunctionCommand, Host, QuoteString, State, StringCommand
 from pyinfra.api.command import PyinfraCommand
 
 from bringup.errors import HostError
-from bringup.index import checked_index, checked_key
+from bringup.index import reason
+from bringup.sources import Broken, broken_files
+from bringup.steps import provenance
+from bringup.steps.packages import to_hold
 from bringup.target import Repository, Target
 from facts import live
-from facts.packages import Index, PackageLocks, RepositoryIndex
-from operations.files import write_bytes, write_file
+from facts.packages import Index, PackageLocks
+from operations import shell
+from operations.apt_scripts import CONFIGURE, MAKE_VIEW, RETRYING, VIEW
 from operations.guard import Commands, host_operation
 from operations.needed import needed
-from operations.record import report_problem
+from operations.record import RUN, report_problem
+from operations.sources import UPDATE_TIMEOUT_S, read_index
 
 INSTALL_TIMEOUT_S = 3600  # a DKMS build and a slow mirror together
-UPDATE_TIMEOUT_S = 600
-# noninteractive; the user's configuration files and running services are left as they are by package tools
-ENVIRONMENT = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 LC_ALL=C"
 OPTIONS = (
     "-q",
     "-y",
@@ -35,15 +37,42 @@ OPTIONS = (
     "Acquire::Retries=3",
 )
 
+_viewing: WeakSet[Host] = WeakSet()
 _updated: WeakKeyDictionary[Host, bool] = WeakKeyDictionary()
 
 
 @host_operation
 def package_manager(target: Target) -> Commands:
-    """Finish what an interrupted dpkg left, after whoever holds its locks."""
+    """Finish what an interrupted dpkg left, after cloud-init and whoever holds its locks. Waiting changes nothing."""
+    if state.is_executing:
+        _wait_for_cloud_init(target.lock_timeout_s)
+        if live.survey()["packages"]["locks"]:
+            wait_for_locks(target.lock_timeout_s)
+            live.survey(fresh=True)
     if needed("package-manager", target):
         yield from locks_free(target.lock_timeout_s)
-        yield StringCommand(ENVIRONMENT, "dpkg --configure -a --force-confold --force-confdef", _timeout=INSTALL_TIMEOUT_S)
+        yield StringCommand("sh", "-c", QuoteString(CONFIGURE), _timeout=INSTALL_TIMEOUT_S)
+
+
+def _wait_for_cloud_init(timeout_s: int) -> None:
+    """Until it is done; that it was not all well with it (its exit 2) is no failure of ours. Raises HostError."""
+    host = live.current_host()
+    waited = 0
+    while live.survey(fresh=waited > 0)["cloud_init"] == "running":
+        if waited >= timeout_s:
+            raise HostError(
+                f"cloud-init still runs after {timeout_s} s: see `cloud-init status --long`, or raise gpu_lock_timeout"
+            )
+        host.log(f"waiting for cloud-init ({timeout_s - waited} s left)", logger.info)
+        gevent.sleep(10)
+        waited += 10
+
+
+def wait_for_locks(timeout_s: int) -> None:
+    """The same as `locks_free`, for an operation that changes nothing. Raises HostError."""
+    host = live.current_host()
+    if not _wait_for_locks(host.state, host, timeout_s):
+        raise HostError("the package manager stayed locked")
 
 
 def locks_free(timeout_s: int) -> Iterator[PyinfraCommand]:
@@ -67,60 +96,61 @@ def _wait_for_locks(state: State, host: Host, timeout_s: int) -> bool:
         waited += step_s
 
 
-@host_operation
-def repository(step: str, target: Target, wanted: Repository | None, packages: tuple[str, ...]) -> Commands:
-    """Add one of our package sources."""
-    if needed(step, target) and wanted is not None:
-        yield from add_source(wanted, packages)
+def apt_get(*arguments: str, view: tuple[str, ...] = ()) -> StringCommand:
+    """`apt-get` without questions; passing faults are tried again, and a failed DKMS build is named by its first error."""
+    quoted = (QuoteString(each) for each in ("apt-get", *OPTIONS, *view, "-o", "DPkg::Lock::Timeout=300", *arguments))
+    return StringCommand("sh", "-c", QuoteString(RETRYING), "sh", *quoted, _timeout=INSTALL_TIMEOUT_S)
 
 
-def add_source(wanted: Repository, packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
-    """Key and index are read into a private folder first, so that nothing changes for a wrong one. Raises HostError."""
-    if not state.is_executing:  # nothing is fetched for a preview
-        yield StringCommand("true")
-        return
-    index = read_index(wanted, packages)
-    key = checked_key(wanted, index["key"], index["key_problem"])
-    checked_index(wanted, index["index_problem"])
-    yield write_bytes(wanted.keyring, key)
-    yield write_file(wanted.sources_file, wanted.sources_text)
-
-
-def read_index(wanted: Repository, packages: tuple[str, ...]) -> Index:
-    """The source's key and the versions of the packages in it, from a private read. Raises HostError."""
-    index = live.current_host().get_fact(
-        RepositoryIndex,
-        url=wanted.url,
-        suite=wanted.suite,
-        component=wanted.component,
-        key_url=wanted.key_url,
-        packages=list(packages),
-        _ignore_errors=True,
-        _timeout=UPDATE_TIMEOUT_S,
-    )
-    if not index:
-        raise HostError(f"the repository {wanted.url} could not be looked at: the lines above say why")
-    return index
-
-
-def apt_get(*arguments: str) -> StringCommand:
-    """`apt-get` without questions. Locks of other processes are waited for by apt itself as far as it can (DPkg::Lock::Timeout)."""
-    quoted = (QuoteString(each) for each in (*OPTIONS, "-o", "DPkg::Lock::Timeout=300", *arguments))
-    return StringCommand(ENVIRONMENT, "apt-get", *quoted, _timeout=INSTALL_TIMEOUT_S)
+def view_options(host: Host) -> tuple[str, ...]:
+    """Options that keep apt off source files that it could not read; none where there are none."""
+    return ("-o", f"Dir::Etc::sourceparts={VIEW}") if host in _viewing else ()
 
 
 def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[PyinfraCommand]:
-    """Package lists of today, once a run. A broken foreign source does not stop us; an error in one of ours does."""
+    """Package lists of today, once a run. A broken foreign source does not stop us, and is reported; an error in one of ours does."""
     yield from locks_free(target.lock_timeout_s)
     current = live.current_host()
     if not _updated.get(current):
-        yield StringCommand(
-            ENVIRONMENT, "apt-get -q update || echo 'some package sources could not be read' >&2", _timeout=UPDATE_TIMEOUT_S
-        )
+        broken = broken_files(live.survey()["packages"]["repositories"])
+        if broken:
+            yield from _view_without(broken)
+        yield FunctionCommand(_update_all, (), {}, _timeout=UPDATE_TIMEOUT_S + 60)
         _updated[current] = True
     for each in ours:  # apt exits 0 on a bad key while old lists exist: -eany
         strict = ("update", "-eany", "-o", f"Dir::Etc::sourcelist={each.sources_file}", "-o", "Dir::Etc::sourceparts=-")
         yield apt_get(*strict, "-o", "APT::Get::List-Cleanup=0")
+
+
+def _view_without(broken: list[Broken]) -> Iterator[PyinfraCommand]:
+    """A folder of links to the source files that apt can read: the others are their owner's, and stay as they are."""
+    current = live.current_host()
+    names = [each.path.rsplit("/", 1)[-1] for each in broken]
+    for each in broken:
+        remark(
+            current,
+            f"{each.path} line {each.line} is no package source ({each.text!r}): apt on this host refuses everything until it is mended",
+        )
+    yield StringCommand("sh", "-c", QuoteString(MAKE_VIEW), "sh", *(QuoteString(each) for each in names))
+    _viewing.add(current)
+
+
+def _update_all(state: State, host: Host) -> bool:
+    """All sources; what could not be read is remarked, and is nobody's failure here."""
+    view = view_options(host)
+    _, said = shell.run(host, RETRYING, "apt-get", "-q", *view, "update", timeout_s=UPDATE_TIMEOUT_S)
+    errors = [line.strip() for line in said.splitlines() if line.startswith(("E: ", "Err:", "W: "))]
+    if errors:
+        remark(host, f"some package sources could not be read: {reason(said)}")
+    return True
+
+
+def remark(host: Host, text: str) -> None:
+    """Something that people should know, in the host's report; no failure."""
+    result = RUN.of(host.name)
+    if text not in result.notes:
+        result.notes.append(text)
+        host.log(text, logger.warning)
 
 
 def install(
@@ -129,10 +159,12 @@ def install(
     ours: Repository | None,
     choose: Callable[[Index], Mapping[str, str]] | None,
     *,
+    others: tuple[str, ...] = (),
     reinstall: bool = False,
 ) -> Iterator[PyinfraCommand]:
     """Install packages; with `choose`, exactly the versions that it picks from our repository's index. Held ones are released first.
 
+    + others: what is there and may have to change with them; `choose` sees their versions, too
     + reinstall: also those that are there, whose files are not
     """
     if not state.is_executing:
@@ -140,14 +172,29 @@ def install(
         return
     names = list(packages)
     if ours is not None and choose is not None:
-        chosen = choose(read_index(ours, packages))
+        chosen = choose(read_index(ours, (*packages, *others)))
         names = [f"{name}={version}" for name, version in chosen.items()]
     yield from fresh_index(target, (ours,) if ours else ())
-    held = [each for each in packages if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]]
+    held = [
+        each for each in (*packages, *others) if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]
+    ]
     if held:
         yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in held))
     again = ("--reinstall",) if reinstall else ()
-    yield apt_get("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
+    wanted = ("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
+    yield from _remember_new(packages)
+    view = view_options(live.current_host())
+    yield apt_get("--simulate", *wanted, view=view)  # what cannot be resolved fails here, before anything is unpacked
+    yield apt_get(*wanted, view=view)
+
+
+def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
+    """What was not there before we came is ours to remove again (deploys/undo.py); noted before it is installed."""
+    there, ours = live.survey()["packages"]["installed"], live.survey()["packages"]["ours"]
+    new = [each for each in packages if each not in there and each not in ours]
+    if new:
+        names = (QuoteString(each) for each in new)
+        yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *names, ">>", provenance.INSTALLED)
 
 
 @host_operation
@@ -155,7 +202,5 @@ def package_holds(target: Target) -> Commands:
     """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program."""
     if needed("package-holds", target) is None:
         return
-    ours = [*(target.driver.packages if target.driver and target.driver.hold else ())]
-    ours += [*(target.toolkit.packages if target.toolkit and target.toolkit.hold else ())]
-    there = live.survey()["packages"]["installed"]
-    yield StringCommand("apt-mark hold", *(QuoteString(each) for each in ours if each in there or not state.is_executing))
+    names = to_hold(live.survey(), target)
+    yield StringCommand("apt-mark hold", *(QuoteString(each) for each in names))

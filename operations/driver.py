@@ -8,18 +8,45 @@ from pyinfra import state
 from pyinfra.api import QuoteString, StringCommand
 
 from bringup.errors import HostError
-from bringup.index import pick
+from bringup.index import pick, pick_alongside
 from bringup.steps import driver as steps
-from bringup.survey import known
+from bringup.steps.packages import alongside
+from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
 from facts import live
-from facts.packages import Index
-from operations import apt
+from facts.packages import DkmsBuild, Index
+from operations import apt, sources
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 
 SERVICE_TIMEOUT_S = 180  # nvidia-persistenced on an 8-GPU host without persistence takes a minute
+
+# Made anew for all kernels, then looked into: an initramfs with nouveau and without our list loads it before the root file system is there.
+REBUILD_INITRAMFS = f"""
+if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all || exit 1
+elif command -v dracut >/dev/null 2>&1; then dracut --force --regenerate-all || exit 1
+else exit 0; fi
+for image in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; do
+    [ -e "$image" ] || continue
+    touch "$image"
+    list=$( (lsinitramfs "$image" || lsinitrd "$image") 2>/dev/null) || continue
+    case $list in *nouveau.ko*)
+        case $list in *{steps.MODPROBE_FILE.lstrip("/")}*) ;; *)
+            echo "gpu-bringup: $image still holds nouveau, and not {steps.MODPROBE_FILE}: nouveau would come back at the next boot" >&2
+            exit 1 ;; esac ;;
+    esac
+done
+"""
+# Our own daemons hold the modules; a client that came meanwhile keeps them, and rmmod says so. $? is always 0: the reboot step looks.
+UNLOAD = """
+[ -d /sys/module/nvidia ] || exit 0
+systemctl stop nvidia-persistenced.service nvidia-fabricmanager.service 2>/dev/null
+for module in nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem gdrdrv nvidia; do
+    if [ -d /sys/module/$module ]; then rmmod $module || break; fi
+done
+true
+"""
 
 
 @host_operation
@@ -37,7 +64,7 @@ def nouveau_out(target: Target) -> Commands:
     lines = [f"blacklist {each}\n" for each in target.blocked_modules]
     lines.append("options nouveau modeset=0\n")
     yield write_file(steps.MODPROBE_FILE, "# written by gpu-bringup: NVIDIA's driver needs the GPU\n" + "".join(lines))
-    yield StringCommand("if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; fi", _timeout=900)
+    yield StringCommand("sh", "-c", QuoteString(REBUILD_INITRAMFS), _timeout=900)
 
 
 @host_operation
@@ -47,7 +74,7 @@ def driver_repository(target: Target) -> Commands:
     change = needed("driver-repository", target)
     if change is None or wanted is None or target.driver is None:
         return
-    yield from apt.add_source(wanted, target.driver.packages)
+    yield from sources.add_source(wanted, target.driver.packages)
     yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
 
 
@@ -57,27 +84,31 @@ def driver_packages(target: Target) -> Commands:
     if needed("driver-packages", target) is None or target.driver is None:
         return
     driver: Driver = target.driver
+    others = alongside(live.survey(), driver.packages)
 
     def choose(index: Index) -> Mapping[str, str]:
-        return pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+        chosen = pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+        return chosen | pick_alongside(index["versions"], others, chosen)
 
-    yield from apt.install(target, driver.packages, driver.repository, choose)
+    yield from apt.install(target, driver.packages, driver.repository, choose, others=others)
     if state.is_executing and known(live.survey(fresh=True)["driver"]["module_version"]) is None:
         kernel = live.survey()["kernel"]
-        raise HostError(
-            f"the driver's packages are installed and kernel {kernel} has no nvidia module: see `dkms status` and "
-            f"/var/lib/dkms/nvidia/*/build/make.log on the host"
-        )
+        build = live.current_host().get_fact(DkmsBuild, _ignore_errors=True)
+        why = f"DKMS says: {build}" if build else "see `dkms status` on the host"
+        raise HostError(f"the driver's packages are installed and kernel {kernel} has no nvidia module; {why}")
 
 
 @host_operation
 def driver_loaded(target: Target) -> Commands:
-    """Load the modules where nothing stands in the way. A module that cannot be loaded now is for the reboot."""
-    if needed("driver-loaded", target):
-        # modprobe makes no /dev/nvidia-uvm, and a container gets only nodes that are there
-        nodes = "{ ! command -v nvidia-modprobe >/dev/null || nvidia-modprobe -c=0 -u; }"
-        load = f"modprobe nvidia && modprobe nvidia-uvm && {nodes} || echo 'not loadable now' >&2"
-        yield StringCommand(load, _timeout=SERVICE_TIMEOUT_S)
+    """Load the modules, or load them anew, where nothing stands in the way. What cannot be loaded now is for the reboot."""
+    if needed("driver-loaded", target) is None:
+        return
+    if loaded_version(live.survey()) != known(live.survey()["driver"]["module_version"]):
+        yield StringCommand("sh", "-c", QuoteString(UNLOAD), _timeout=SERVICE_TIMEOUT_S)
+    # modprobe makes no /dev/nvidia-uvm, and a container gets only nodes that are there
+    nodes = "{ ! command -v nvidia-modprobe >/dev/null || nvidia-modprobe -c=0 -u; }"
+    load = f"modprobe nvidia && modprobe nvidia-uvm && {nodes} || echo 'not loadable now' >&2"
+    yield StringCommand(load, _timeout=SERVICE_TIMEOUT_S)
 
 
 @host_operation

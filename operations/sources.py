@@ -1,18 +1,30 @@
-"""All package sources that a run will need, looked at before it changes anything."""
+"""Package sources: looked at before anything is changed, what clashes with them disabled, then added."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyinfra import host, state
+import gevent
+from pyinfra import host, logger, state
+from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api.command import PyinfraCommand
 
-from bringup.index import checked_index, checked_key, pick, pick_newest
+from bringup.errors import HostError
+from bringup.index import checked_index, checked_key, is_passing, pick, pick_newest, reason
 from bringup.plan import step_function
+from bringup.sources import without
+from bringup.steps import provenance
+from bringup.steps.sources import DISABLED, SETTINGS_FILE, found_clashes, settings_text
 from bringup.survey import Survey
 from bringup.target import Repository, Target
 from facts import live
-from operations import apt
+from facts.packages import Index, RepositoryIndex
+from operations.apt_scripts import RETRY_PAUSES_S
+from operations.files import write_bytes, write_file
 from operations.guard import Commands, host_operation
+from operations.needed import needed
+
+UPDATE_TIMEOUT_S = 600
 
 
 @host_operation
@@ -22,7 +34,7 @@ def package_sources(target: Target) -> Commands:
     if not state.is_executing:
         return host.noop("looked at when the run begins")
     for source, packages in to_be_added(live.survey(), target):
-        index = apt.read_index(source, packages)
+        index = read_index(source, packages)
         checked_key(source, index["key"], index["key_problem"])
         checked_index(source, index["index_problem"])
         check_versions(target, source, index["versions"])
@@ -46,3 +58,72 @@ def check_versions(target: Target, source: Repository, offered: Mapping[str, lis
         pick(offered, target.driver.packages, target.driver.wanted, source.url)
     elif target.toolkit and source == target.toolkit.repository:
         pick_newest(offered, target.toolkit.packages, target.toolkit.floor, source.url)
+
+
+@host_operation
+def repository(step: str, target: Target, wanted: Repository | None, packages: tuple[str, ...]) -> Commands:
+    """Add one of our package sources."""
+    if needed(step, target) and wanted is not None:
+        yield from add_source(wanted, packages)
+
+
+def add_source(wanted: Repository, packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
+    """Key and index are read into a private folder first, so that nothing changes for a wrong one. Raises HostError."""
+    if not state.is_executing:  # nothing is fetched for a preview
+        yield StringCommand("true")
+        return
+    index = read_index(wanted, packages)
+    key = checked_key(wanted, index["key"], index["key_problem"])
+    checked_index(wanted, index["index_problem"])
+    yield write_bytes(wanted.keyring, key)
+    yield write_file(wanted.sources_file, wanted.sources_text)
+
+
+def read_index(wanted: Repository, packages: tuple[str, ...]) -> Index:
+    """The source's key and the versions of the packages in it, from a private read. Passing faults are waited out. Raises HostError."""
+    current = live.current_host()
+    for pause_s in (*RETRY_PAUSES_S, 0):
+        index = current.get_fact(
+            RepositoryIndex,
+            url=wanted.url,
+            suite=wanted.suite,
+            component=wanted.component,
+            key_url=wanted.key_url,
+            packages=list(packages),
+            _ignore_errors=True,
+            _timeout=UPDATE_TIMEOUT_S,
+        )
+        if not index:
+            raise HostError(f"the repository {wanted.url} could not be looked at: the lines above say why")
+        problem = index["key_problem"] or index["index_problem"]
+        if not pause_s or not is_passing(problem):
+            break
+        current.log(f"{wanted.url}: {reason(problem)}; asked again in {pause_s} s", logger.warning)
+        gevent.sleep(pause_s)
+    return index
+
+
+@host_operation
+def clashing_sources(target: Target) -> Commands:
+    """Disable entries of others for our sources, each kept beside it."""
+    if needed("clashing-sources", target) is None:
+        return
+    files = dict(live.survey()["packages"]["repositories"])
+    for clash in found_clashes(live.survey(), target):
+        path, text = clash.path, files[clash.path]
+        kept = QuoteString(path + DISABLED)
+        rest = without(text, clash) if isinstance(text, str) else None
+        noted = StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", QuoteString(path), ">>", provenance.DISABLED)
+        yield StringCommand(noted, "&& { [ -e", kept, "] || cp -p", QuoteString(path), kept, "; }")
+        if rest is None:
+            yield StringCommand("rm -f", QuoteString(path))
+        else:
+            files[path] = rest
+            yield write_file(path, rest)
+
+
+@host_operation
+def apt_settings(target: Target) -> Commands:
+    """Our file in apt.conf.d."""
+    if needed("apt-settings", target):
+        yield write_file(SETTINGS_FILE, settings_text(live.survey(), target))

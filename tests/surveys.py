@@ -17,6 +17,7 @@ from bringup import catalog
 from bringup.plan import Plan, make_plan
 from bringup.settings import Settings, read_settings
 from bringup.steps import provenance
+from bringup.steps.sources import SETTINGS_FILE
 from bringup.survey import Survey
 from bringup.survey.parse import parse_survey
 from bringup.survey.sections import BEGIN
@@ -95,6 +96,18 @@ def _pci(kinds: list[str], driver: str) -> str:
     return "\n".join(lines)
 
 
+APT_SETTINGS = """\
+// written by gpu-bringup
+DPkg::Lock::Timeout "600";
+Unattended-Upgrade::Package-Blacklist {
+    "^nvidia-";
+    "^libnvidia-";
+    "^libcuda";
+    "^cuda-drivers";
+    "^libxnvctrl";
+};"""
+
+
 def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: bool = True) -> Host:
     """A cloud VM as it is handed over: no Docker, no driver, no headers; nouveau holds the GPU, or nothing does."""
     version, codename = RELEASES[distro]
@@ -120,7 +133,8 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "modprobe": "", "runfile": None, "efi_secure_boot": "no EFI",
                 "locks": "", "dpkg_updates": "",
                 "repositories": "==> /etc/apt/sources.list\ndeb http://deb.example/debian stable main",
-                "keyrings": "", "apt_preferences": "", "reboot_required": "",
+                "keyrings": "", "apt_preferences": "", "apt_settings": "", "installed_by_us": None, "disabled_by_us": None, "initramfs": "",
+                "reboot_required": "", "driver_candidates": "",
                 "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None,
                 "docker_path": "", "docker_snap": None, "docker_dropins": "", "toolkit_config": None, "cdi": "",
                 "cgroup_controllers": "cpuset cpu io memory hugetlb pids rdma misc",
@@ -147,7 +161,7 @@ def packages_of(distro: str, fabric: bool) -> str:
     driver += ["nvidia-fabricmanager"] if fabric else []
     toolkit = ["nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1"]
     lines = [f"{each} {DRIVER}-1 hold installed" for each in driver] + [f"{each} {TOOLKIT}-1 hold installed" for each in toolkit]
-    lines += [f"docker.io {DOCKERS[distro]}+dfsg1-1+b3 install installed", "libcuda1 580.159.04-1 install installed"]
+    lines += [f"docker.io {DOCKERS[distro]}+dfsg1-1+b3 install installed", "libcuda1 580.159.04-1 hold installed"]
     headers = (f"linux-headers-{KERNELS[distro]}", "linux-headers-cloud-amd64")
     return "\n".join([*lines, *(f"{each} 1 install installed" for each in headers)])
 
@@ -196,6 +210,7 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
             f"/etc/modprobe.d/gpu-bringup-nouveau.conf: {each}"
             for each in ("blacklist nouveau", "blacklist nova_core", "blacklist nova_drm", "options nouveau modeset=0")
         ),
+        "apt_settings": f"==> {SETTINGS_FILE}\n" + APT_SETTINGS,
         "module_version": DRIVER, "module_license": "Dual MIT/GPL", "packages": packages_of(distro, fabric),
         "repositories": "".join(
             f"==> /etc/apt/sources.list.d/gpu-bringup-{name}.sources\n" + SOURCES.format(name=name, keyring=f"/usr/share/keyrings/{file}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bringup.errors import HostError
-from bringup.index import checked_index, checked_key, pick, pick_newest, reason
+from bringup.index import checked_index, checked_key, pick, pick_alongside, pick_newest, reason
 from bringup.target import Repository
 
 KEYS = Path(__file__).parent / "keys"
@@ -35,6 +35,22 @@ PICKS = [
 @pytest.mark.parametrize(("versions", "wanted", "picked"), [each[1:] for each in PICKS], ids=[each[0] for each in PICKS])
 def test_picks(versions: dict[str, list[str]], wanted: str, picked: str) -> None:
     assert pick(versions, SET, wanted, URL) == dict.fromkeys(SET, picked)
+
+
+def test_an_expired_key_is_named_rather_than_that_nothing_is_signed() -> None:
+    said = "W: GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F\nE: The repository is not signed."
+    assert reason(said) == "GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F"
+
+
+def test_libraries_that_are_there_get_the_version_that_was_picked() -> None:
+    offers = {
+        "libcuda1": ["620.70.06-1", "580.178.04-1"],
+        "libnvidia-old1": ["580.178.04-1"],
+        "nvidia-kernel-dkms": ["620.70.06-1"],
+        "nvidia-open": ["620.70.06-1"],
+    }
+    chosen = {"nvidia-driver-cuda": "620.70.06-1"}
+    assert pick_alongside(offers, (*offers, "libnvidia-gone1"), chosen) == {"libcuda1": "620.70.06-1"}
 
 
 def test_packages_of_one_version_may_have_each_its_own_revision() -> None:

@@ -196,7 +196,7 @@ def test_sabotage_behind_our_back_is_not_proven() -> None:
 
 
 def test_where_a_reboot_is_not_allowed_the_host_ends_not_proven_with_reboot_pending() -> None:
-    host = converged().set("module_version", "580.178.04")
+    host = converged().set("module_version", "580.178.04").set("gpu_processes", "4711, python3")
     state = run({"pending": data(host, gpu_reboot="never")}, stages=("driver", "verify"))
     assert "reboot-pending: driver 580.159.04 is loaded, 580.178.04 is installed" in result("pending").problems[0]
     assert not any("systemctl reboot" in each for each in sent(state, "pending"))

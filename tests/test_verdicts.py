@@ -60,7 +60,7 @@ SECTIONS = [  # what is wrong on the host: sections of its survey, the check, wh
     ({"driver_loaded": ("", "absent"), "driver_loaded_version": ("", "absent")}, "driver", "no driver is loaded"),
     ({"driver_loaded_version": ("", "timeout")}, "driver", ""),
     ({"driver_loaded_version": ("570.86.15", "ok"), "module_version": ("570.86.15", "ok")}, "driver", "570.86.15 is loaded, 580 is wanted"),
-    ({"module_version": ("580.178.04", "ok")}, "driver", "reboot-pending: driver 580.159.04 is loaded, 580.178.04 is installed"),
+    ({"module_version": ("580.178.04", "ok")}, "driver", "driver 580.159.04 is loaded, 580.178.04 is installed, and nothing uses the GPU"),
     ({"modules": ("nouveau\nnvidia\nnvidia_uvm", "ok")}, "driver", "reboot-pending: nouveau holds the GPU"),
     ({"cdi": ("", "ok")}, "cdi-spec", "no CDI spec for nvidia.com/gpu"),
     ({"docker_info": ("", "absent")}, "docker", "not installed"),

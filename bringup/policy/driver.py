@@ -44,7 +44,9 @@ def choose_driver(
         repository=repository(settings, catalog, "nvidia-driver", distro, survey["arch"]) if source == "nvidia" else None,
         services=services,
         hold=settings.hold_packages != "none",
+        hold_kernel=settings.hold_packages == "driver+kernel",
         lowest=lowest_version(branch, boards),
+        floor=catalog.security_floor(branch) if "." not in wanted else None,
         stream=found.module_stream if source == "nvidia" and (found := distro.packages(branch, kind)) else None,
     )
 

@@ -17,14 +17,21 @@ MIN_INODES = 200_000  # an image of PyTorch's has about 60,000 files, and is the
 
 def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) -> None:
     """Containers of the user's that a reboot or an unprotected restart of Docker would end."""
+    planned = set(steps)
+    processes = known(survey["driver"]["processes"]) or []
+    if processes and "driver-packages" in planned:
+        reason = f"the driver would be changed under GPU processes ({'; '.join(processes)})"
+        raise Refused("gpu-in-use", reason, "drain the host first: new libraries with the old module end every CUDA program")
     running = known(survey["docker"]["running"]) or []
     if not running or "stop-containers" in target.accepted:
         return
     names = ", ".join(each["name"] for each in running)
-    planned = set(steps)
     if "reboot" in planned and target.reboot == "if-idle":
         way = "stop them, or set gpu_reboot to never for all but the reboot"
         raise Refused("containers-running", f"a reboot is needed and would end {names}", way, "stop-containers")
+    if "driver-packages" in planned and known(survey["driver"]["loaded_version"]) is not None:
+        way = "drain the host first: new libraries with the old module end every CUDA program"
+        raise Refused("gpu-in-use", f"the driver would be changed under {names}", way, "stop-containers")
     if "daemon-json" in planned and not keeps_containers(survey):
         way = "stop them, or switch Docker's live-restore on first"
         if in_swarm(known(survey["docker"]["info"]) or {}):  # where live-restore cannot be had

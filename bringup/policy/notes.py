@@ -9,6 +9,7 @@ from bringup import versions
 from bringup.catalog import Catalog, Distro, Gpu
 from bringup.policy.engine import cgroup_driver
 from bringup.policy.gpus import candidates_of, named
+from bringup.sources import broken_files
 from bringup.survey import Survey, gpus, known, loaded_version, unreadable
 from bringup.target import Target
 
@@ -109,6 +110,8 @@ def _docker(survey: Survey, target: Target) -> Iterator[str]:
 
 
 def _packages(survey: Survey, target: Target, distro: Distro | None) -> Iterator[str]:
+    for broken in broken_files(survey["packages"]["repositories"]) if target.family == "apt" else []:
+        yield f"{broken.path} line {broken.line} is no package source ({broken.text!r}): apt stops at it, and this run works around it"
     held = [
         name for name in (target.driver.packages if target.driver else ()) if name in (known(survey["packages"]["holds"]) or [])
     ]

@@ -13,7 +13,7 @@ from bringup.policy.engine import refuse_unfit_engine
 from bringup.policy.gpus import known_gpus
 from bringup.policy.host import refuse_what_is_not_ours, supported_distro
 from bringup.policy.images import choose_images
-from bringup.policy.package_lists import refuse_broken_lists, refuse_clashing_lists
+from bringup.policy.package_lists import refuse_contradictions
 from bringup.policy.repositories import repository
 from bringup.settings import Settings
 from bringup.survey import Survey, gpus
@@ -27,7 +27,6 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
     refuse_what_is_not_ours(survey, settings)
     distro = supported_distro(survey, catalog)
     refuse_unfit_engine(survey, settings, catalog)
-    refuse_broken_lists(survey)
     boards = known_gpus(survey, settings, catalog)
     driver = choose_driver(survey, settings, catalog, distro, boards, today) if boards else None
     toolkit = None
@@ -54,7 +53,7 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
         expected_gpus=settings.expected_count if settings.expected_count is not None else len(gpus(survey)),
         settings=chosen(settings),
     )
-    refuse_clashing_lists(survey, target)
+    refuse_contradictions(survey, target)
     return target
 
 

@@ -41,6 +41,7 @@ class HostResult:
     planned: list[dict[str, str]] = field(default_factory=list)  # step, why, what
     skipped: list[dict[str, str]] = field(default_factory=list)  # step, why
     changed: list[str] = field(default_factory=list)  # steps that executed something
+    notes: list[str] = field(default_factory=list)  # what people should know, and nothing failed for
     reboots: int = 0
     checks: list[Check] = field(default_factory=list)
     measured: dict[str, Any] = field(default_factory=dict)

@@ -57,6 +57,7 @@ def summary_lines(results: Iterable[HostResult], *, executed: bool, where: str |
         if result.unplanned() and result.planned:
             lines.append(f"        unplanned {', '.join(result.unplanned())}")
         lines += _proof_lines(result)
+        lines += [f"        note      {each}" for each in result.notes]
         lines += [f"        skipped   {each['step']}: {each['why']}" for each in result.skipped]
     if where is not None:
         lines.append(f"    results: {where}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bringup import versions
 from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
-from bringup.survey import Survey, installed_kind, known, loaded_version, module_kind, unit, unreadable
+from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
+DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
 LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
@@ -56,10 +57,16 @@ def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
 def nouveau_out(survey: Survey, target: Target) -> Change | None:
     """Kernel modules that would take the GPU before NVIDIA's are blocked, and the initramfs is made anew."""
     free = [each for each in target.blocked_modules if each not in survey["driver"]["blocked_modules"]]
-    if not free:
+    stale = bool(target.blocked_modules) and survey["driver"]["initramfs_stale"] is True
+    if not free and not stale:
         return None
     after = edited(survey)
     after["driver"]["blocked_modules"] += free
+    after["driver"]["initramfs_stale"] = survey["driver"]["initramfs_stale"] and False
+    if not free:
+        return Change(
+            "the initramfs is older than the list of blocked modules: nouveau would come back from it", "make it anew", after
+        )
     return Change(f"{', '.join(free)} may take the GPU at the next boot", f"block {', '.join(free)} in {MODPROBE_FILE}", after)
 
 
@@ -67,15 +74,29 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     lacking = missing(survey, driver.packages)
     wrong = off_version(survey, driver.packages, driver.wanted)
     old = [] if driver.lowest is None else [each for each in older(survey, driver.packages, driver.lowest) if each not in wrong]
-    if not lacking and not wrong and not old:
+    unsafe = [] if old or wrong else below_floor(survey, driver)
+    if not lacking and not wrong and not old and not unsafe:
         return None
-    after = with_installed(survey, lacking + wrong + old)
+    after = with_installed(survey, lacking + wrong + old + unsafe)
     after["driver"]["module_version"] = PREDICTED
     after["driver"]["module_license"] = LICENSES[driver.kind]
     why = [f"{', '.join(lacking)} not installed"] if lacking else []
     why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
     why += [f"{', '.join(old)} older than {driver.lowest}, the first for these GPUs"] if old else []
+    why += (
+        [f"{', '.join(unsafe)} below {driver.floor}, which closes security holes, and a newer one is to be had"] if unsafe else []
+    )
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
+
+
+def below_floor(survey: Survey, driver: Driver) -> list[str]:
+    """Packages below the branch's security floor, where apt's lists have a newer version of the branch. One without is only noted."""
+    if driver.floor is None:
+        return []
+    low = older(survey, driver.packages, driver.floor)
+    have = versions.newest(version for each in low if (version := installed(survey, each)) is not None)
+    offered = versions.newest(each for each in survey["packages"]["driver_candidates"] if versions.matches(each, driver.wanted))
+    return low if have and offered and versions.key(offered) > versions.key(have) else []
 
 
 def nouveau_loaded(survey: Survey, target: Target) -> list[str]:
@@ -84,19 +105,39 @@ def nouveau_loaded(survey: Survey, target: Target) -> list[str]:
 
 
 def driver_loaded(survey: Survey, target: Target) -> Change | None:
-    """Load the module where nothing stands in its way; where something does, the reboot step sees it."""
+    """Load the modules, or load them anew where the old ones are idle; what stands in the way of that is for the reboot step."""
     module = known(survey["driver"]["module_version"])
-    uvm = "nvidia_uvm" in survey["modules"]
-    if module is None or nouveau_loaded(survey, target) or (loaded_version(survey) not in (None, module) and module != PREDICTED):
+    loaded = loaded_version(survey)
+    if module is None or nouveau_loaded(survey, target):
         return None
-    if loaded_version(survey) is not None and uvm:
+    if loaded is not None and loaded != module:
+        if not reloadable(survey):
+            return None
+        why, what = (
+            f"driver {loaded} is loaded, {module} is installed, and nothing uses the GPU",
+            "unload the old modules, load the new ones",
+        )
+    elif loaded is None:
+        why, what = "no driver is loaded", "modprobe nvidia, nvidia-uvm"
+    elif "nvidia_uvm" not in survey["modules"]:
+        why, what = "nvidia_uvm is not loaded: CUDA would fail while nvidia-smi works", "modprobe nvidia-uvm"
+    else:
         return None
     after = edited(survey)
-    if loaded_version(survey) is None:
+    if loaded != module:
         _load(after)
-    after["modules"] = [*after["modules"], "nvidia", "nvidia_uvm"]
-    what = "nvidia_uvm is not loaded: CUDA would fail while nvidia-smi works" if loaded_version(survey) else "no driver is loaded"
-    return Change(what, "modprobe nvidia, nvidia-uvm", after)
+    if loaded not in (None, module):  # what is stopped to unload them
+        units = known(after["units"]) or {}
+        for each in units.keys() & DAEMONS:
+            units[each]["active"] = "inactive"
+    after["modules"] = [*(each for each in after["modules"] if not each.startswith("nvidia")), "nvidia", "nvidia_uvm"]
+    return Change(why, what, after)
+
+
+def reloadable(survey: Survey) -> bool:
+    """Is it known that nothing but our own daemons has the GPU open? Containers may hold it without a process that nvidia-smi shows."""
+    running = survey["docker"]["running"]
+    return survey["driver"]["processes"] == [] and (running is None or running == [])
 
 
 def reboot(survey: Survey, target: Target) -> Change | None:
@@ -146,8 +187,12 @@ def driver_services(survey: Survey, driver: Driver) -> Change | Skip | None:
     off = [each for each in driver.services if not (found := unit(survey, each)) or found["active"] != "active"]
     if not off:
         return None
-    if loaded_version(survey) is None:  # the reboot was not allowed
+    # where a reboot was not allowed
+    loaded, module = loaded_version(survey), known(survey["driver"]["module_version"])
+    if loaded is None:
         return Skip(f"no driver is loaded, without which {', '.join(off)} cannot run")
+    if module is not None and module != loaded:
+        return Skip(f"driver {loaded} is loaded and {module} installed, with which {', '.join(off)} cannot run")
     after = edited(survey)
     units = known(after["units"]) or {}
     for each in off:

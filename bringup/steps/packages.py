@@ -8,7 +8,7 @@ from bringup import versions
 from bringup.openpgp import NotAKey, fingerprints
 from bringup.steps import Change, edited
 from bringup.survey import Package, Survey, installed, unreadable
-from bringup.target import Repository
+from bringup.target import Repository, Target
 
 PREDICTED = "predicted"  # stands for a version that only the repository's index knows
 
@@ -64,6 +64,36 @@ def off_version(survey: Survey, packages: tuple[str, ...], wanted: str) -> list[
     """Installed packages with a driver's version that is not of the wanted branch or version."""
     found = [(each, installed(survey, each)) for each in packages]
     return [name for name, version in found if version and versions.is_driver(version) and not versions.matches(version, wanted)]
+
+
+def to_hold(survey: Survey, target: Target) -> tuple[str, ...]:
+    """What is installed of: the driver set and the libraries that it brings, the toolkit and, by choice, kernels and headers."""
+    there = survey["packages"]["installed"]
+    found: list[str] = []
+    if target.driver and target.driver.hold:
+        versions_ = {there[each]["version"] for each in target.driver.packages if each in there}
+        found += [
+            name
+            for name, each in there.items()
+            if name in target.driver.packages or (each["version"] in versions_ and _is_driver(name))
+        ]
+    if target.driver and target.driver.hold_kernel:
+        found += [name for name in there if name.startswith(("linux-image-", "linux-headers-", "linux-modules-", "kernel"))]
+    if target.toolkit and target.toolkit.hold:
+        found += [name for name in there if name in target.toolkit.packages]
+    return tuple(found)
+
+
+def alongside(survey: Survey, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """What is installed of the driver set beyond these packages: it changes its version with them, since they ask for exactly their own."""
+    there = survey["packages"]["installed"]
+    return tuple(
+        name for name, each in there.items() if name not in packages and _is_driver(name) and versions.is_driver(each["version"])
+    )
+
+
+def _is_driver(name: str) -> bool:
+    return "nvidia" in name or name.startswith(("libcuda", "libnv", "cuda-drivers"))
 
 
 def older(survey: Survey, packages: tuple[str, ...], floor: str) -> list[str]:

@@ -12,6 +12,10 @@ from bringup.survey import Survey, installed, known, loaded_version
 from bringup.target import Target
 
 PATH = "/etc/gpu-bringup/provenance.json"
+INSTALLED = (
+    "/etc/gpu-bringup/installed"  # names of packages that were not there before us, one a line, written before they are installed
+)
+DISABLED = "/etc/gpu-bringup/disabled"  # source files that we disabled, likewise
 SCHEMA = 1
 
 
@@ -34,6 +38,8 @@ def wanted(survey: Survey, target: Target) -> dict[str, Any]:
         "schema": SCHEMA,
         "version": __version__,
         "packages": {each: installed(survey, each) for each in sorted(ours)},
+        "installed": sorted(set(survey["packages"]["ours"])),
+        "disabled": sorted(set(survey["packages"]["disabled"])),
         "repositories": {each.sources_file: each.url for each in repositories},
         "keyrings": sorted(each.keyring for each in repositories),
         "driver": loaded_version(survey),

@@ -67,6 +67,7 @@ class Driver(TypedDict):
     processes: Read[list[str]]
     blocked_modules: list[str]
     runfile: bool
+    initramfs_stale: bool | None  # made before our list of blocked modules was written; None: there is none
 
 
 class Package(TypedDict):
@@ -92,6 +93,10 @@ class Packages(TypedDict):
     repositories: dict[str, str | Unreadable]  # path -> text, passwords masked
     keyrings: dict[str, str]  # path -> base64 of its bytes
     preferences: dict[str, str | Unreadable]
+    settings: dict[str, str | Unreadable]  # our own files in apt.conf.d
+    driver_candidates: list[str]  # versions of the installed driver's package that apt knows of; [] where it is not installed
+    ours: list[str]  # packages that were not there before we installed them
+    disabled: list[str]  # source files that we disabled
 
 
 class Container(TypedDict):

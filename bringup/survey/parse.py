@@ -154,7 +154,15 @@ def _driver(got: Sections) -> Driver:
         processes=got.read("gpu_processes", lambda section: [line for line in section.lines if line.strip()]),
         blocked_modules=sorted(blocked),
         runfile=got["runfile"].status == "ok",
+        initramfs_stale=_initramfs_stale(got.lines("initramfs")),
     )
+
+
+def _initramfs_stale(lines: list[str]) -> bool | None:
+    written = {path: int(at) for path, at in (line.rsplit(" ", 1) for line in lines)}
+    images = [at for path, at in written.items() if path.startswith("/boot/")]
+    blocked = [at for path, at in written.items() if path.startswith("/etc/")]
+    return images[0] < blocked[0] if images and blocked else False if images else None
 
 
 def _tool(got: Sections, name: str) -> Read[str]:
@@ -202,7 +210,17 @@ def _packages(got: Sections) -> Packages:
         repositories=got.files("repositories"),
         keyrings=dict(line.split(" ", 1) for line in got.lines("keyrings")),
         preferences=got.files("apt_preferences"),
+        settings=got.files("apt_settings"),
+        driver_candidates=_candidates(got),
+        ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
+        disabled=got["disabled_by_us"].text.split() if got["disabled_by_us"].status == "ok" else [],
     )
+
+
+def _candidates(got: Sections) -> list[str]:
+    """apt-cache madison: `name | version | source`."""
+    lines = got["driver_candidates"].lines if "driver_candidates" in got and got["driver_candidates"].status == "ok" else []
+    return [fields[1].strip() for line in lines if len(fields := line.split("|")) == 3]
 
 
 def _lock(line: str) -> LockHolder:

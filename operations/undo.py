@@ -1,0 +1,78 @@
+"""Taking back what this project did to a host."""
+
+from __future__ import annotations
+
+from pyinfra import host, logger
+from pyinfra.api import QuoteString, StringCommand
+
+from bringup import daemon_json
+from bringup.errors import HostError
+from bringup.steps import driver as driver_steps
+from bringup.steps.sources import DISABLED
+from bringup.steps.undo import Undo, undo
+from facts import live
+from operations.apt_scripts import ENVIRONMENT
+from operations.files import write_file
+from operations.guard import Commands, host_operation
+
+TIMEOUT_S = 1800
+# a package that cannot be purged says so; the files go last, so that a run that breaks here is finished by the next
+STOP_SERVICES = "systemctl disable --now nvidia-persistenced.service nvidia-fabricmanager.service 2>/dev/null; true"
+
+
+def wanted() -> Undo | None:
+    found = undo(live.survey())
+    if found is None:
+        host.noop("nothing of gpu-bringup's is on this host")
+    return found
+
+
+@host_operation
+def docker_settings() -> Commands:
+    """Our keys leave daemon.json, and Docker is restarted without them; a key that was changed since is the user's."""
+    found = wanted()
+    if found is None or found.daemon_json is None:
+        return
+    if found.keeps and live.survey()["docker"]["running"]:
+        raise HostError(f"Docker must be restarted for this: {found.keeps[0]}; stop them first")
+    if found.daemon_json:
+        yield write_file(daemon_json.PATH, found.daemon_json)
+    else:
+        yield StringCommand("rm -f", daemon_json.PATH, f"{daemon_json.PATH}.gpu-bringup-backup")
+    yield StringCommand(
+        "if systemctl is-active --quiet docker.service; then systemctl restart docker.service; fi", _timeout=TIMEOUT_S
+    )
+
+
+@host_operation
+def packages() -> Commands:
+    """Packages that were not there before us are removed, and ours are held no more."""
+    found = wanted()
+    if found is None:
+        return
+    for each in found.keeps:
+        live.current_host().log(each, logger.warning)
+    if found.unhold:
+        yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in found.unhold))
+    if found.packages:
+        yield StringCommand(STOP_SERVICES)
+        names = (QuoteString(each) for each in found.packages)
+        yield StringCommand(ENVIRONMENT, "apt-get -q -y -o DPkg::Lock::Timeout=300 purge", *names, _timeout=TIMEOUT_S)
+
+
+@host_operation
+def files() -> Commands:
+    """Our files go, what we disabled comes back, the initramfs is made anew; the provenance goes last."""
+    found = wanted()
+    if found is None:
+        return
+    for path in found.restore:
+        kept = QuoteString(path + DISABLED)
+        yield StringCommand("if [ -e", kept, "]; then mv -f", kept, QuoteString(path), "; fi")
+    *others, record = found.files
+    yield StringCommand("rm -f", *(QuoteString(each) for each in others))
+    if driver_steps.MODPROBE_FILE in others:
+        yield StringCommand(
+            "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; fi", _timeout=TIMEOUT_S
+        )
+    yield StringCommand("systemctl daemon-reload; rm -f", QuoteString(record), "; rmdir /etc/gpu-bringup 2>/dev/null; true")
