@@ -10,7 +10,7 @@ from bringup.catalog import Catalog, Distro, Gpu
 from bringup.policy.engine import cgroup_driver
 from bringup.policy.gpus import candidates_of, named
 from bringup.sources import broken_files
-from bringup.survey import Survey, gpus, known, loaded_version, unreadable
+from bringup.survey import Survey, gpus, installed, known, loaded_version, unreadable
 from bringup.target import Target
 
 WORKAROUNDS = {  # on the kernel command line, each with what it does
@@ -99,7 +99,7 @@ def _docker(survey: Survey, target: Target) -> Iterator[str]:
         )
     version = known(survey["docker"]["version"])
     wanted = target.settings.get("docker_source")
-    if version and wanted in ("docker", "distro"):
+    if version and wanted in ("docker", "distro") and installed(survey, target.docker.packages[0]) is None:
         yield f"Docker {version} is there and stays: gpu_docker_source {wanted} is for hosts without one"
     if cgroup_driver(survey) == "cgroupfs":
         yield "daemon.json has native.cgroupdriver=cgroupfs: systemd and Docker then fight over the same control groups"

@@ -57,9 +57,8 @@ def present_source(survey: Survey, catalog: Catalog, distro: Distro) -> Present 
                 f"cuda-drivers-{branch.number}",
             )
         }
-        if any(UBUNTUS_OWN.search(version) for version in there.values()):
-            return "distro" if there.keys() & own else "other"
-        if there.keys() & (nvidia - own):
+        ubuntus = {name for name, version in there.items() if UBUNTUS_OWN.search(version)}
+        if (there.keys() - ubuntus) & (nvidia - own):  # also where leftovers of another source are beside them
             return "nvidia"
         return "distro" if there.keys() & own else "other"
     return "elsewhere" if loaded_version(survey) is not None or survey["driver"]["runfile"] else None
