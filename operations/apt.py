@@ -111,10 +111,10 @@ def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[P
     """Package lists of today, once a run. A broken foreign source does not stop us, and is reported; an error in one of ours does."""
     yield from locks_free(target.lock_timeout_s)
     current = live.current_host()
+    broken = broken_files(live.survey()["packages"]["repositories"])
+    if broken:  # every time: a source of ours may have come since
+        yield from _view_without(broken)
     if not _updated.get(current):
-        broken = broken_files(live.survey()["packages"]["repositories"])
-        if broken:
-            yield from _view_without(broken)
         yield FunctionCommand(_update_all, (), {}, _timeout=UPDATE_TIMEOUT_S + 60)
         _updated[current] = True
     for each in ours:  # apt exits 0 on a bad key while old lists exist: -eany

@@ -7,9 +7,11 @@ from pyinfra.api import QuoteString, StringCommand
 
 from bringup import daemon_json
 from bringup.errors import HostError
+from bringup.policy.engine import keeps_containers
 from bringup.steps import driver as driver_steps
 from bringup.steps.sources import DISABLED
 from bringup.steps.undo import Undo, undo
+from bringup.survey import known
 from facts import live
 from operations.apt_scripts import ENVIRONMENT
 from operations.files import write_file
@@ -33,8 +35,10 @@ def docker_settings() -> Commands:
     found = wanted()
     if found is None or found.daemon_json is None:
         return
-    if found.keeps and live.survey()["docker"]["running"]:
-        raise HostError(f"Docker must be restarted for this: {found.keeps[0]}; stop them first")
+    running = known(live.survey()["docker"]["running"]) or []
+    if running and not keeps_containers(live.survey()):
+        names = ", ".join(each["name"] for each in running)
+        raise HostError(f"Docker must be restarted for this, which would end {names}: stop them first")
     if found.daemon_json:
         yield write_file(daemon_json.PATH, found.daemon_json)
     else:

@@ -1,0 +1,39 @@
+"""What holds of every run that converges: it did what it had planned, and a second one has nothing left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import expect
+from .pyinfra_run import Run
+
+# what the packages do themselves, at their installation or at the reboot; a plan cannot know
+MAY_BE_DONE_ALREADY = ("driver-services", "cdi-spec")
+
+
+def expect_converged(run: Run, hosts: Iterable[str], reboots: int | None = None) -> Run:
+    """Exit 0, every host proven, and what changed each is what was planned for it; reboots: how often each, None for any number."""
+    run.expect_exit(0)
+    for name in hosts:
+        run.expect_proven(name)
+        expect_as_planned(run, name)
+        if reboots is not None:
+            expect.equal(f"reboots of {name}", run.result(name)["reboots"], reboots, run.log)
+    return run
+
+
+def expect_as_planned(run: Run, name: str) -> None:
+    result = run.result(name)
+    planned = [step["step"] for step in result["planned"]]
+    done = [step for step in planned if step in result["changed"] or step not in MAY_BE_DONE_ALREADY]
+    expect.equal(f"the steps that changed {name}, compared with its plan", result["changed"], done, run.log)
+
+
+def expect_no_changes(run: Run, hosts: Iterable[str]) -> Run:
+    """A second run: proven, and nothing planned or done."""
+    run.expect_exit(0)
+    for name in hosts:
+        result = run.expect_proven(name).result(name)
+        expect.nothing(f"step planned for a converged {name}", (step["step"] for step in result["planned"]), run.log)
+        expect.nothing(f"operation that changed {name} again", result["changed"], run.log)
+    return run
