@@ -2,7 +2,7 @@
 
     pyinfra inventories/cluster.py deploys/undo.py
 
-Loaded kernel modules stay until the next reboot.
+Kernel modules that something uses stay loaded until the next reboot.
 """
 
 from deploys.frame import without_plan

@@ -20,6 +20,8 @@ from operations.guard import Commands, host_operation
 TIMEOUT_S = 1800
 # a package that cannot be purged says so; the files go last, so that a run that breaks here is finished by the next
 STOP_SERVICES = "systemctl disable --now nvidia-persistenced.service nvidia-fabricmanager.service 2>/dev/null; true"
+# a module that stays loaded would look like somebody else's driver to the next run
+UNLOAD = "for module in nvidia_uvm nvidia_drm nvidia_modeset nvidia; do [ ! -d /sys/module/$module ] || rmmod $module || break; done; true"
 
 
 def wanted() -> Undo | None:
@@ -60,6 +62,8 @@ def packages() -> Commands:
         yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in found.unhold))
     if found.packages:
         yield StringCommand(STOP_SERVICES)
+        if any("nvidia-kernel" in each for each in found.packages):
+            yield StringCommand("sh", "-c", QuoteString(UNLOAD))
         names = (QuoteString(each) for each in found.packages)
         yield StringCommand(ENVIRONMENT, "apt-get -q -y -o DPkg::Lock::Timeout=300 purge", *names, _timeout=TIMEOUT_S)
 
