@@ -14,16 +14,15 @@ from bringup.errors import HostError
 from bringup.index import reason
 from bringup.sources import Broken, broken_files
 from bringup.steps import provenance
-from bringup.steps.packages import to_hold
 from bringup.target import Repository, Target
 from facts import live
 from facts.packages import Index, PackageLocks
 from operations import shell
 from operations.apt_scripts import CONFIGURE, MAKE_VIEW, RETRYING, VIEW
 from operations.guard import Commands, host_operation, report_problem
+from operations.index import UPDATE_TIMEOUT_S, read_index
 from operations.needed import needed
 from operations.record import RUN
-from operations.sources import UPDATE_TIMEOUT_S, read_index
 
 INSTALL_TIMEOUT_S = 3600  # a DKMS build and a slow mirror together
 OPTIONS = (
@@ -186,12 +185,3 @@ def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     if new:
         names = (QuoteString(each) for each in new)
         yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *names, ">>", provenance.INSTALLED)
-
-
-@host_operation
-def package_holds(target: Target) -> Commands:
-    """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program."""
-    if needed("package-holds", target) is None:
-        return
-    names = to_hold(live.survey(), target)
-    yield StringCommand("apt-mark hold", *(QuoteString(each) for each in names))

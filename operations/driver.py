@@ -14,7 +14,7 @@ from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
 from facts import live
 from facts.packages import DkmsBuild, Index
-from operations import apt, sources
+from operations import dnf, packages, sources
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
@@ -52,7 +52,7 @@ true
 def kernel_headers(target: Target) -> Commands:
     """Headers of the running kernel, which the module is built against, and what brings those of the next kernel."""
     if needed("kernel-headers", target) and target.driver:
-        yield from apt.install(target, target.driver.headers, None, None)
+        yield from packages.install(target, target.driver.headers, None, None)
 
 
 @host_operation
@@ -74,7 +74,10 @@ def driver_repository(target: Target) -> Commands:
     if change is None or wanted is None or target.driver is None:
         return
     yield from sources.add_source(wanted, target.driver.packages)
-    yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
+    if target.family == "apt":
+        yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
+    else:
+        yield from dnf.enable_stream(target)
 
 
 @host_operation
@@ -85,9 +88,9 @@ def driver_packages(target: Target) -> Commands:
     driver: Driver = target.driver
 
     def choose(index: Index) -> Mapping[str, str]:
-        return pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+        return pick(index["versions"], driver.versioned, driver.wanted, driver.repository.url if driver.repository else "")
 
-    yield from apt.install(target, driver.packages, driver.repository, choose)
+    yield from packages.install(target, driver.packages, driver.repository, choose)
     if state.is_executing and known(live.survey(fresh=True)["driver"]["module_version"]) is None:
         kernel = live.survey()["kernel"]
         build = live.current_host().get_fact(DkmsBuild, _ignore_errors=True)

@@ -11,6 +11,7 @@ from bringup.steps import driver as driver_steps
 from bringup.steps.sources import DISABLED
 from bringup.steps.undo import Undo, undo
 from facts import live
+from operations import dnf
 from operations.apt_scripts import ENVIRONMENT
 from operations.files import write_file
 from operations.guard import Commands, host_operation
@@ -52,10 +53,14 @@ def packages() -> Commands:
         return
     for each in found.keeps:
         live.current_host().log(each, logger.warning)
+    if found.packages:
+        yield StringCommand(STOP_SERVICES)
+    if live.survey()["packages"]["manager"] == "rpm":
+        yield from dnf.remove(found.packages, found.unhold, found.stream)
+        return
     if found.unhold:
         yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in found.unhold))
     if found.packages:
-        yield StringCommand(STOP_SERVICES)
         names = (QuoteString(each) for each in found.packages)
         yield StringCommand(ENVIRONMENT, "apt-get -q -y -o DPkg::Lock::Timeout=300 purge", *names, _timeout=TIMEOUT_S)
 
@@ -73,6 +78,8 @@ def files() -> Commands:
     yield StringCommand("rm -f", *(QuoteString(each) for each in others))
     if driver_steps.MODPROBE_FILE in others:
         yield StringCommand(
-            "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; fi", _timeout=TIMEOUT_S
+            "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; "
+            "elif command -v dracut >/dev/null 2>&1; then dracut --force --regenerate-all; fi",
+            _timeout=TIMEOUT_S,
         )
     yield StringCommand("systemctl daemon-reload; rm -f", QuoteString(record), "; rmdir /etc/gpu-bringup 2>/dev/null; true")

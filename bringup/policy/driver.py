@@ -35,6 +35,7 @@ def choose_driver(
     signed = is_signed(distro, source, branch)
     _refuse_secure_boot(survey, distro, present, signed=signed)
     packages, services = _packages(survey, distro, boards, source, branch, kind)
+    ours = distro.packages(branch, kind) if source == "nvidia" else None
     return Driver(
         source=source,
         wanted=wanted,
@@ -47,7 +48,9 @@ def choose_driver(
         hold_kernel=settings.hold_packages == "driver+kernel",
         lowest=lowest_version(branch, boards),
         floor=catalog.security_floor(branch) if "." not in wanted else None,
-        stream=found.module_stream if source == "nvidia" and (found := distro.packages(branch, kind)) else None,
+        stream=ours.module_stream if ours else None,
+        others=tuple(each for each in packages if each in (*(ours.nvlsm if ours else ()), *distro.extra_packages)),
+        extra_repositories=distro.extra_repositories,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bringup import versions
-from bringup.steps import Change, Skip, edited
+from bringup.steps import Change, Skip, edited, version_locks
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
 from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
 from bringup.target import Driver, Target
@@ -26,8 +26,8 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     if driver.repository is None:
         return None
     change = repository(survey, driver.repository)
-    if driver.repository.family != "apt":  # there, versions are kept by a module stream or a lock of dnf's, at the installation
-        return change
+    if driver.repository.family != "apt":  # there, versions are kept by a module stream, and by dnf's locks later
+        return _stream(survey, driver, change)
     pinned = survey["packages"]["preferences"].get(PREFERENCES_FILE) == preferences(driver)
     if pinned:
         return change
@@ -35,6 +35,22 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     after["packages"]["preferences"][PREFERENCES_FILE] = preferences(driver)
     why = f"{PREFERENCES_FILE} does not pin {driver.wanted}"
     return Change(f"{change.why} and {why}" if change else why, change.what if change else "pin the driver's packages", after)
+
+
+def _stream(survey: Survey, driver: Driver, change: Change | None) -> Change | None:
+    """Where the repository is one of module streams, dnf sees only the packages of the one that is enabled."""
+    dnf = survey["packages"]["dnf"]
+    if driver.stream is None or dnf is None:
+        return change
+    module, _, wanted = driver.stream.partition(":")
+    if dnf["stream"] == wanted:
+        return change
+    after = edited(change.after if change else survey)
+    if after["packages"]["dnf"]:
+        after["packages"]["dnf"]["stream"] = wanted
+    why = f"the module stream {module}:{dnf['stream']} is enabled" if dnf["stream"] else "no module stream is enabled"
+    what = f"enable {driver.stream}"
+    return Change(f"{change.why} and {why}" if change else why, f"{change.what}, {what}" if change else what, after)
 
 
 def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
@@ -75,6 +91,8 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     unsafe = [] if old or wrong else below_floor(survey, driver)
     if not lacking and not wrong and not old and not unsafe:
         return None
+    if survey["packages"]["dnf"]:
+        version_locks.refuse_foreign(survey, driver)
     after = with_installed(survey, lacking + wrong + old + unsafe)
     after["driver"]["module_version"] = PREDICTED
     why = [f"{', '.join(lacking)} not installed"] if lacking else []

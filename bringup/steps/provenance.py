@@ -42,6 +42,7 @@ def wanted(survey: Survey, target: Target) -> dict[str, Any]:
         "disabled": sorted(set(survey["packages"]["disabled"])),
         "repositories": {each.sources_file: each.url for each in repositories},
         "keyrings": sorted(each.keyring for each in repositories),
+        **({"stream": target.driver.stream} if target.driver and target.driver.stream else {}),
         "driver": loaded_version(survey),
         "docker_options": dict(target.docker.options),
         "injection": target.docker.injection,

@@ -26,6 +26,7 @@ class Undo:
     files: tuple[str, ...]
     restore: tuple[str, ...]  # source files that we disabled: path.disabled goes back to path
     daemon_json: str | None
+    stream: str | None  # dnf's module stream that we enabled
     keeps: tuple[str, ...]  # what stays although it is ours, and why
 
 
@@ -65,6 +66,7 @@ def undo(survey: Survey) -> Undo | None:
         files=tuple(files),
         restore=tuple(sorted(set(survey["packages"]["disabled"]))),
         daemon_json=_without_ours(known(survey["docker"]["daemon_json"]), record.get("docker_options", {})),
+        stream=record.get("stream"),
         keeps=tuple(keeps),
     )
 
