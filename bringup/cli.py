@@ -84,9 +84,13 @@ def plan_surveys(arguments: argparse.Namespace) -> int:
 
 def _assignment(text: str) -> tuple[str, object]:
     """`key=value` as pyinfra's --data reads it: JSON where it is some, else text."""
+    from bringup.settings import KEYS, PREFIX, nearest
+
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--set {text}: it must be KEY=VALUE")
+    if not key.startswith(PREFIX):
+        raise UserError(f"unknown setting {key}{nearest(PREFIX + key, KEYS)} (settings begin with {PREFIX})")
     try:
         return key, json.loads(value)
     except ValueError:
@@ -95,12 +99,11 @@ def _assignment(text: str) -> tuple[str, object]:
 
 def _text_of(file: str) -> tuple[str, str]:
     """(text, its name for errors)."""
-    if file == "-":
-        return sys.stdin.read(), "standard input"
+    name = "standard input" if file == "-" else file
     try:
-        return Path(file).read_text(encoding="utf-8"), file
+        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig"), name
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} could not be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
+        raise UserError(f"{name} could not be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
 
 
 def add_catalog(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

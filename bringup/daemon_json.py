@@ -54,12 +54,12 @@ def merged_text(text: str | None, wanted: Mapping[str, Any]) -> str | None:
 def missing_from_daemon(info: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Which of the wanted keys the *running* daemon has not taken up, as far as `docker info` shows them."""
     missing = []
+    runtimes, config = (found if isinstance(found := info.get(key), Mapping) else {} for key in ("Runtimes", "RegistryConfig"))
     for name in wanted.get("runtimes", {}):
-        if name not in (info.get("Runtimes") or {}):
+        if name not in runtimes:
             missing.append(f"runtime {name}")
     if "default-runtime" in wanted and info.get("DefaultRuntime") != wanted["default-runtime"]:
         missing.append(f"default runtime {wanted['default-runtime']}")
-    config = info.get("RegistryConfig") or {}
     known = {*(config.get("IndexConfigs") or {}), *(config.get("InsecureRegistryCIDRs") or [])}  # names, and networks
     for registry in wanted.get("insecure-registries", ()):
         if registry not in known:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from bringup.errors import UserError
+from bringup.references import is_reference
 
 PREFIX = "gpu_"
 
@@ -179,6 +180,16 @@ def _texts(key: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _images(key: str, value: object) -> tuple[str, ...]:
+    found = _texts(key, value)
+    if not found:
+        raise wrong(key, value, "it must name at least one image, such as auto")
+    for each in found:
+        if not is_reference(each):
+            raise wrong(key, each, "it is no name of an image: auto, a name of the catalog, or host/path:tag in lower case")
+    return found
+
+
 def _accept(key: str, value: object) -> frozenset[str]:
     for each in _texts(key, value):
         if each not in ACCEPTABLE:
@@ -243,7 +254,7 @@ READERS: Mapping[str, Any] = {
     "injection": _choice(*get_args(Injection)),
     "memlock": _memlock,
     "shm_size": _size,
-    "images": _texts,
+    "images": _images,
     "insecure_registries": _texts,
     "registry_mirrors": _texts,
     "repositories": _repositories,

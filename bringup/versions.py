@@ -16,6 +16,11 @@ def branch_of(version: str) -> int:
     return int(upstream.split(".")[0])
 
 
+def branch_or_none(version: str | None) -> int | None:
+    """580 of a driver's version; None where there is none, or what is there is none."""
+    return branch_of(version) if version is not None and is_driver(version) else None
+
+
 def upstream_of(package_version: str) -> str:
     """`580.159.04` of `580.159.04-1`, `3:580.159.04-1`, `580.159.04-0ubuntu1` or SUSE's `580.159.04_k6.4.0_150700.51-1`."""
     return re.split("[-_]", package_version.split(":")[-1])[0]

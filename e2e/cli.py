@@ -10,9 +10,11 @@ import time
 from types import FrameType
 
 from . import runner
-from .lab import machine
+from .lab import machine, rpm
 from .lab.command import say
+from .lab.distros import DISTROS
 from .lab.errors import LabError
+from .lab.gpu import PROFILES
 from .lab.lab import Lab
 
 
@@ -58,7 +60,7 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def requirements(arguments: argparse.Namespace) -> int:
-    print("".join(f"{package}\n" for package in machine.missing_packages()), end="")
+    print("".join(f"{package}\n" for package in machine.missing_packages(rpm.REQUIRED_PACKAGES)), end="")
     return 0
 
 
@@ -90,8 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 
     verb = verbs.add_parser("up", help="make a lab")
     verb.add_argument("--hosts", type=int, default=2, metavar="N", help="how many hosts (2)")
-    verb.add_argument("--distro", metavar="DISTRO", help="for all hosts: debian12 or debian13 (both, in turn)")
-    verb.add_argument("--gpu", metavar="PROFILE", help="for all hosts: h200, h200x8 or none (h200 and h200x8, in turn)")
+    verb.add_argument("--distro", metavar="DISTRO", help=f"for all hosts: {', '.join(DISTROS)} (debian12 and debian13, in turn)")
+    verb.add_argument("--gpu", metavar="PROFILE", help=f"for all hosts: {', '.join(PROFILES)} (h200 and h200x8, in turn)")
     verb.set_defaults(verb=up)
 
     verb = verbs.add_parser("status", help="the lab's hosts, and whether they answer")

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # The survey of one host: prints what the host is, in sections, and changes nothing. POSIX sh: runs under dash and busybox.
 #
 #   @@gpu-bringup-survey 1       begins; what a noisy login shell printed before it is ignored

@@ -19,6 +19,8 @@ lab = (
                 "ssh_hostname": host["address"],
                 "ssh_user": host["user"],
                 **({"_sudo_password": host["sudo_password"]} if host["sudo_password"] else {}),
+                # hosts that are dressed as an rpm distribution, which has no Docker of its own
+                **({"gpu_repositories": host["repositories"], "gpu_docker_source": "docker"} if "repositories" in host else {}),
             },
         )
         for host in _lab["hosts"]

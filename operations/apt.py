@@ -19,10 +19,10 @@ from facts import live
 from facts.packages import Index, PackageLocks
 from operations import shell
 from operations.apt_scripts import CONFIGURE, MAKE_VIEW, RETRYING, VIEW
-from operations.guard import Commands, host_operation, report_problem
+from operations.guard import Commands, host_operation
 from operations.index import UPDATE_TIMEOUT_S, read_index
 from operations.needed import needed
-from operations.record import RUN
+from operations.record import RUN, report_problem
 
 INSTALL_TIMEOUT_S = 3600  # a DKMS build and a slow mirror together
 OPTIONS = (

@@ -22,8 +22,8 @@ from operations import shell
 from operations.apt import INSTALL_TIMEOUT_S, locks_free, remark
 from operations.dnf_scripts import OPTIONS, RETRYING, WITHOUT_REPOSITORIES
 from operations.files import write_bytes, write_file
-from operations.guard import report_problem
 from operations.index import read_index
+from operations.record import report_problem
 
 LOCKS_PLUGIN = "python3-dnf-plugin-versionlock"
 MODULE = "nvidia-driver"

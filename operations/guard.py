@@ -14,7 +14,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from bringup.errors import HostError
 from operations import lock
-from operations.record import RUN
+from operations.record import report_problem
 
 P = ParamSpec("P")
 Commands = Iterator[PyinfraCommand]
@@ -29,13 +29,6 @@ class Failing(FunctionCommand):
             return False
 
         super().__init__(fail, (message,), {})
-
-
-def report_problem(host: Host, message: str) -> None:
-    """One red line on the terminal, and in the host's result."""
-    RUN.of(host.name).problems.append(message)
-    host.log_styled(message, fg="red", log_func=logger.error)
-    host.state.failed_hosts.add(host)  # --no-wait forgets to, and would exit 0
 
 
 def host_operation(function: Callable[P, Commands]) -> PyinfraOperation[P]:

@@ -12,7 +12,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.live import current_host
 from operations import shell
-from operations.record import RUN, control_machine
+from operations.record import RUN, control_machine, report_problem
 
 FOLDER = "/run/gpu-bringup.lock"  # gone with a reboot, as the work that it guards
 STALE_S = 2 * 3600
@@ -44,8 +44,6 @@ def held() -> Iterator[PyinfraCommand]:
 
 
 def _take(state: State, host: Host) -> bool:
-    from operations.guard import report_problem
-
     for _ in range(2):
         success, said = shell.run(host, TAKE, owner())
         if not success:
@@ -56,6 +54,9 @@ def _take(state: State, host: Host) -> bool:
             _holding.add(host)
             return True
         age, _, holder = said.partition(" ")
+        if not age.isdigit():
+            report_problem(host, f"the lock {FOLDER} could not be taken: {said or 'no answer'}")
+            return False
         if not is_stale(int(age), holder):
             report_problem(
                 host,

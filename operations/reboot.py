@@ -18,9 +18,9 @@ from bringup.target import Target
 from facts import live
 from operations import lock, shell
 from operations.connection import keep_alive
-from operations.guard import Commands, host_operation, report_problem
+from operations.guard import Commands, host_operation
 from operations.needed import needed
-from operations.record import RUN
+from operations.record import RUN, report_problem
 
 POLL_S = 2
 

@@ -7,6 +7,9 @@ import secrets
 import time
 from pathlib import Path
 
+from pyinfra import logger
+from pyinfra.api import Host
+
 from bringup.report import HostResult
 
 
@@ -27,6 +30,13 @@ class Run:
 
 
 RUN = Run()
+
+
+def report_problem(host: Host, message: str) -> None:
+    """One red line on the terminal, and in the host's result."""
+    RUN.of(host.name).problems.append(message)
+    host.log_styled(message, fg="red", log_func=logger.error)
+    host.state.failed_hosts.add(host)  # --no-wait forgets to, and would exit 0
 
 
 def control_machine() -> str:

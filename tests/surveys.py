@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -246,7 +246,7 @@ def target_of(host: Host, chosen: Settings | None = None) -> Plan:
 
 
 EIGHT = [H200] * 8 + [NVSWITCH] * 4
-BASES = {
+BASES: Mapping[str, Callable[[], Host]] = {
     "fresh debian12 h200": lambda: fresh("debian12"),
     "fresh debian13 h200": lambda: fresh("debian13", nouveau=False),
     "fresh debian13 8 x h200": lambda: fresh("debian13", EIGHT, nouveau=False),

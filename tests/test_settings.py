@@ -35,6 +35,10 @@ WRONG = [
     ("gpu_expected_model", "", "it must be a text"),
     ("gpu_images", "auto", 'gpu_images is \'auto\': it must be a list of texts, such as ["a", "b"]'),
     ("gpu_images", [1], "it must be a list of texts"),
+    ("gpu_images", [], "it must name at least one image"),
+    ("gpu_images", ["auto", "Team/Train:7"], "gpu_images is 'Team/Train:7': it is no name of an image"),
+    ("gpu_images", ["registry.example/train@sha256:5a5a"], "it is no name of an image"),
+    ("gpu_images", ["pytorch pytorch"], "it is no name of an image"),
     ("gpu_insecure_registries", {"a": 1}, "it must be a list of texts"),
     ("gpu_memlock", "64g", "it must be unlimited or a whole number of bytes"),
     ("gpu_memlock", 1.5, "it must be unlimited"),
@@ -79,7 +83,7 @@ def test_a_password_in_an_address_is_not_repeated_in_the_error() -> None:
 
 RIGHT: list[tuple[str, object, object]] = [
     ("gpu_driver_branch", 580, "580"), ("gpu_driver_branch", "580.159.04", "580.159.04"), ("gpu_driver_branch", "495.46", "495.46"),
-    ("gpu_memlock", 0, 0), ("gpu_memlock", "unlimited", "unlimited"), ("gpu_images", ("a", "b"), ("a", "b")), ("gpu_images", [], ()),
+    ("gpu_memlock", 0, 0), ("gpu_memlock", "unlimited", "unlimited"), ("gpu_images", ("a", "b"), ("a", "b")),
     ("gpu_expected_count", 0, 0), ("gpu_expected_count", None, None), ("gpu_expected_model", None, None), ("gpu_shm_size", "512m", "512m"),
     ("gpu_accept", ["end-of-life", "end-of-life"], frozenset({"end-of-life"})), ("gpu_docker_options", {"a": (1, None)}, {"a": (1, None)}),
     ("gpu_repositories", {"docker": {"url": URL, "fingerprint": "A" * 40}}, {"docker": RepositoryOverride(URL, None, "A" * 40)}),

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bringup.smi import SmiError, SmiReport, parse_smi
-from tests.shape import mismatches
+from bringup.survey.saved import mismatch
 
 H200 = (Path(__file__).parent / "samples" / "nvidia-smi-q-h200.xml").read_text()
 
 
 def test_a_real_h200() -> None:
     report = parse_smi(H200)
-    assert mismatches(report, SmiReport) == []
+    assert mismatch(report, SmiReport, "") is None
     assert report["driver_version"] == "580.159.04" and report["cuda_version"] == "13.0"
     assert report["gpus"] == [
         {
@@ -51,7 +51,7 @@ def test_an_older_drivers_names() -> None:
         "</gpu></nvidia_smi_log>"
     )
     report = parse_smi(old)
-    assert mismatches(report, SmiReport) == [] and report["cuda_version"] is None
+    assert mismatch(report, SmiReport, "") is None and report["cuda_version"] is None
     gpu = report["gpus"][0]
     assert (gpu["pci_address"], gpu["power_w"], gpu["memory_total_mib"]) == ("0000:3b:00.0", 27.65, 15109)
 

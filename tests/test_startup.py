@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bringup.startup import STAGES, Sample, docker_ns, sample, summary
-from tests.shape import mismatches
+from bringup.survey.saved import mismatch
 
 MS = 1_000_000
 BEFORE = docker_ns("2026-11-30T21:43:00Z")
@@ -35,7 +35,7 @@ def measured(output: list[str], exit_code: int = 0, after_ms: int = 3100) -> Sam
 
 def test_all_stages_and_what_is_left_over_add_up_to_the_whole() -> None:
     found = measured(probe())
-    assert mismatches(found, Sample) == []
+    assert mismatch(found, Sample, "") is None
     assert list(found["stages_ms"]) == list(STAGES)
     assert found["unattributed_ms"] is not None
     assert sum(found["stages_ms"].values()) + found["unattributed_ms"] == pytest.approx(found["total_ms"], abs=0.01)
@@ -70,7 +70,7 @@ def test_without_a_result_of_the_probe_the_sample_has_failed_with_the_last_words
 ) -> None:
     found = measured(output, exit_code)
     assert found["failed"] is not None and said in found["failed"] and len(found["failed"]) < 400
-    assert found["stages_ms"] == {} and found["total_ms"] == 3100.0 and mismatches(found, Sample) == []
+    assert found["stages_ms"] == {} and found["total_ms"] == 3100.0 and mismatch(found, Sample, "") is None
 
 
 def test_warnings_around_the_probes_line_do_no_harm() -> None:

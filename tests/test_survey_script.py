@@ -16,8 +16,8 @@ from pyinfra.api.exceptions import FactProcessError
 
 import facts.survey
 from bringup.survey import Survey, unreadable
+from bringup.survey.saved import mismatch
 from facts.survey import HostSurvey
-from tests.shape import mismatches
 from tests.surveys import converged, fresh
 
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"]}
@@ -53,7 +53,7 @@ def run(argv: list[str], **more: str) -> tuple[list[str], float]:
 def test_a_survey_of_this_machine_is_whole(shell: list[str]) -> None:
     lines = survey_by(*shell)
     survey = HostSurvey().process(lines)
-    assert mismatches(survey, Survey) == []
+    assert mismatch(survey, Survey, "") is None
     assert survey["root"] == (os.geteuid() == 0) and survey["kernel"] == os.uname().release
     assert abs(survey["clock_offset_s"]) < 30
     assert survey["memory_mib"] and survey["disks"]["/"]["free_kib"] and survey["disks"]["/"]["free_inodes"]
@@ -63,7 +63,7 @@ def test_without_root_what_needs_it_is_unreadable_and_nothing_else_is_missing(sh
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv to become another user")
     survey = HostSurvey().process(survey_by(*NOBODY, *shell))
-    assert mismatches(survey, Survey) == []
+    assert mismatch(survey, Survey, "") is None
     assert survey["root"] is False
     # a file for everybody tells what container this is, where there is one; else only root may look at PID 1
     told = any(Path(each).exists() for each in ("/run/systemd/container", "/.dockerenv", "/run/systemd/system"))

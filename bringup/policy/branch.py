@@ -83,7 +83,7 @@ def choose_branch(survey: Survey, choice: Choice) -> tuple[int, str]:
         raise nothing_fits(choice)
     present = present_branch(survey)
     if asked == "auto" and present:
-        kept = next((each for each in fit if each.number == versions.branch_of(present)), None)
+        kept = next((each for each in fit if each.number == versions.branch_or_none(present)), None)
         if kept is not None:
             return kept.number, str(kept.number)
     kind = "production" if asked == "production" else "lts"

@@ -13,7 +13,7 @@ from bringup.policy.gpus import Kind, choose_kind, lowest_version, unusable
 from bringup.policy.repositories import repository
 from bringup.policy.source import Present, Source, choose_source, is_adopted, present_source
 from bringup.settings import Settings
-from bringup.survey import Survey, gpus, known, loaded_version, module_kind, nvswitches
+from bringup.survey import Survey, gpus, installed_kind, known, loaded_version, module_kind, nvswitches
 from bringup.target import Driver
 
 HGX_GPUS = 8  # the switches of NVLink 5 are no PCI functions: a host that sees a whole board is taken for the one that manages it
@@ -29,9 +29,9 @@ def choose_driver(
     source = choose_source(survey, settings, distro, present)
     choice = Choice(settings, catalog, distro, boards, source, survey["arch"], today)
     branch, wanted = choose_branch(survey, choice)
-    loaded = loaded_version(survey)
-    stays = loaded is not None and versions.branch_of(loaded) == branch
-    kind = choose_kind(settings, catalog, boards, branch, module_kind(survey) if stays else None)
+    stays = versions.branch_or_none(loaded_version(survey)) == branch
+    runs = (installed_kind(survey) or module_kind(survey)) if stays else None
+    kind = choose_kind(settings, catalog, boards, branch, runs)
     signed = is_signed(distro, source, branch)
     _refuse_secure_boot(survey, distro, present, signed=signed)
     packages, services = _packages(survey, distro, boards, source, branch, kind)
@@ -59,11 +59,11 @@ def adopted(survey: Survey, settings: Settings, catalog: Catalog, distro: Distro
     loaded, wish = loaded_version(survey), settings.driver_source == "preinstalled"
     if loaded is None:
         raise Refused("no-driver", "gpu_driver_source is preinstalled and no driver is loaded", "load it, or set it to auto")
-    number, asked = versions.branch_of(loaded), settings.driver_branch
+    number, asked = versions.branch_or_none(loaded), settings.driver_branch
     if asked[0].isdigit() and not versions.matches(loaded, asked):
         reason = f"gpu_driver_source is preinstalled with driver {loaded}, and gpu_driver_branch is {asked}"
         raise Refused("other-branch", reason, "set gpu_driver_branch to auto, or gpu_driver_source to nvidia")
-    branch = catalog.branch(number)
+    branch = catalog.branch(number) if number is not None else None
     if branch is not None:
         problem = unusable(branch, boards, catalog)
         if problem is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bringup import versions
 from bringup.catalog import Branch, Catalog, Gpu
 from bringup.catalog.images import Image
 from bringup.policy import Refused
 from bringup.policy.gpus import named
+from bringup.references import without_digest
 from bringup.settings import Settings, nearest
 
 SHOWN = 6  # names in a message
@@ -16,16 +18,8 @@ def curated(name: str, catalog: Catalog) -> Image | None:
     found = catalog.image(name)
     if found is not None:
         return found
-    plain = _plain(name)
-    return next((each for each in catalog.images if _plain(each.reference) == plain), None)
-
-
-def _plain(reference: str) -> str:
-    """Without a digest, and without the registry that Docker takes where none is named."""
-    name = reference.partition("@")[0]
-    for prefix in ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/"):
-        name = name.removeprefix(prefix)
-    return name
+    plain = without_digest(name)
+    return next((each for each in catalog.images if without_digest(each.reference) == plain), None)
 
 
 def named_problem(image: Image, branch: Branch, boards: tuple[Gpu, ...], arch: str) -> str | None:
@@ -39,16 +33,22 @@ def named_images(settings: Settings, catalog: Catalog) -> list[Image]:
     return [each for each in found if each is not None]
 
 
-def choose_images(settings: Settings, catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
-    """Full references for driver branch `number`. Raises Refused."""
-    return tuple(dict.fromkeys(_reference(name, settings, catalog, number, boards, arch) for name in settings.images))
+def branch_of(wanted: str, catalog: Catalog) -> Branch | None:
+    """The catalog's record for a branch or a version; None where it has none."""
+    number = int(wanted) if wanted.isdigit() else versions.branch_or_none(wanted)
+    return catalog.branch(number) if number is not None else None
 
 
-def _reference(name: str, settings: Settings, catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> str:
-    branch = catalog.branch(number)
+def choose_images(settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
+    """Full references for a driver branch or version. Raises Refused."""
+    return tuple(dict.fromkeys(_reference(name, settings, catalog, wanted, boards, arch) for name in settings.images))
+
+
+def _reference(name: str, settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> str:
+    branch = branch_of(wanted, catalog)
     fit = [each for each in catalog.images if branch and each.problem(branch, boards, arch) is None]
     if name == "auto":
-        return _newest_pytorch(fit, catalog, number, boards, arch).pinned
+        return _newest_pytorch(fit, catalog, wanted, boards, arch).pinned
     image = curated(name, catalog)
     if image is None:
         if "/" in name or ":" in name:
@@ -62,15 +62,15 @@ def _reference(name: str, settings: Settings, catalog: Catalog, number: int, boa
     return name if "@" in name else image.pinned
 
 
-def _newest_pytorch(fit: list[Image], catalog: Catalog, number: int, boards: tuple[Gpu, ...], arch: str) -> Image:
+def _newest_pytorch(fit: list[Image], catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> Image:
     """The newest official PyTorch image that fits; where there is none (arm64), NVIDIA's. Raises Refused."""
     for family, flavour in (("pytorch", "runtime"), ("ngc", "devel")):
         found = [each for each in fit if each.family == family and each.flavour == flavour]
         if found:
             return newest(found)
-    why = f"no curated PyTorch image runs on {named(boards)} with driver branch {number} on {arch}"
-    if catalog.branch(number) is None:
-        why = f"driver branch {number} is not in the catalog, so which image it runs is not known"
+    why = f"no curated PyTorch image runs on {named(boards)} with driver {wanted} on {arch}"
+    if branch_of(wanted, catalog) is None:
+        why = f"the branch of driver {wanted} is not in the catalog, so which image it runs is not known"
     raise Refused("no-image", why, "name one of your own in gpu_images")
 
 

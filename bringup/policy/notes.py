@@ -32,12 +32,12 @@ def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | Non
 
 def _driver(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
     loaded = loaded_version(survey)
-    number = versions.branch_of(loaded) if loaded else None
+    number = versions.branch_or_none(loaded)
     floor = catalog.security_floor(number) if number else None
     if loaded and floor and not versions.at_least(loaded, floor):
         yield f"driver {loaded} has known security holes: {floor} closes them"
-    if loaded and number and catalog.branch(number) is None:
-        yield f"driver branch {number} is not in the catalog: whether it is in support and runs the images is not known"
+    if loaded and (number is None or catalog.branch(number) is None):
+        yield f"driver branch {number or loaded!r} is not in the catalog: whether it is in support and runs the images is not known"
     if (
         target.driver
         and loaded

@@ -6,7 +6,6 @@ from dataclasses import fields
 from datetime import date
 from typing import Any
 
-from bringup import versions
 from bringup.catalog import Catalog
 from bringup.policy.docker import choose_docker
 from bringup.policy.driver import choose_driver
@@ -46,7 +45,7 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
         docker=choose_docker(survey, settings, catalog, distro, gpu=bool(boards)),
         toolkit=toolkit,
         memlock=settings.memlock if survey["limits"]["may_raise"] else None,
-        images=choose_images(settings, catalog, branch_of(driver.wanted), boards, survey["arch"]) if driver else (),
+        images=choose_images(settings, catalog, driver.wanted, boards, survey["arch"]) if driver else (),
         reboot=settings.reboot,
         reboot_timeout_s=settings.reboot_timeout,
         lock_timeout_s=settings.lock_timeout,
@@ -57,11 +56,6 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
     )
     refuse_clashing_lists(survey, target)
     return target
-
-
-def branch_of(wanted: str) -> int:
-    """580 of a branch or a version."""
-    return int(wanted) if wanted.isdigit() else versions.branch_of(wanted)
 
 
 def chosen(settings: Settings) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bringup import daemon_json as merging
 from bringup import versions
 from bringup.errors import HostError
+from bringup.references import familiar
 from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, with_installed
 from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
@@ -164,8 +165,8 @@ def memlock_files(memlock: int | str) -> dict[str, str]:
 
 
 def missing_images(survey: Survey, target: Target) -> list[str]:
-    have = known(survey["docker"]["images"]) or []
-    return [each for each in target.images if each not in have]
+    have = {familiar(each) for each in known(survey["docker"]["images"]) or []}
+    return [each for each in target.images if familiar(each) not in have]
 
 
 def images(survey: Survey, target: Target) -> Change | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bringup import versions
 from bringup.steps import Change, Skip, edited, version_locks
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
-from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
+from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
+LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
 
@@ -95,6 +96,7 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
         version_locks.refuse_foreign(survey, driver)
     after = with_installed(survey, lacking + wrong + old + unsafe)
     after["driver"]["module_version"] = PREDICTED
+    after["driver"]["module_license"] = LICENSES[driver.kind]
     why = [f"{', '.join(lacking)} not installed"] if lacking else []
     why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
     why += [f"{', '.join(old)} older than {driver.lowest}, the first for these GPUs"] if old else []
@@ -139,7 +141,8 @@ def driver_loaded(survey: Survey, target: Target) -> Change | None:
     else:
         return None
     after = edited(survey)
-    after["driver"]["loaded_version"] = module
+    if loaded != module:
+        _load(after)
     after["modules"] = [*(each for each in after["modules"] if not each.startswith("nvidia")), "nvidia", "nvidia_uvm"]
     return Change(why, what, after)
 
@@ -161,12 +164,21 @@ def reboot(survey: Survey, target: Target) -> Change | None:
         why = f"driver {loaded} is loaded, {module} is installed"
     elif module is not None and loaded is None:
         why = f"driver {module} is installed and could not be loaded"
+    elif module is not None and (kind := installed_kind(survey)) and module_kind(survey) not in (None, kind):
+        why = f"the {module_kind(survey)} module is loaded, the {kind} one is installed"
     if not why:
         return None
     after = edited(survey)
     after["modules"] = [each for each in after["modules"] if each not in target.blocked_modules] + ["nvidia", "nvidia_uvm"]
-    after["driver"]["loaded_version"] = module
+    _load(after)
     return Change(why, "reboot", after, reboots=True)
+
+
+def _load(after: Survey) -> None:
+    """What a survey says when the module that is installed is loaded."""
+    after["driver"]["loaded_version"] = after["driver"]["module_version"]
+    kind = installed_kind(after)
+    after["driver"]["loaded_text"] = {"open": "Open Kernel Module", "proprietary": "Kernel Module", None: None}[kind]
 
 
 def busy(survey: Survey) -> list[str]:

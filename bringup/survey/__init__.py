@@ -242,6 +242,12 @@ def module_kind(survey: Survey) -> Literal["open", "proprietary"] | None:
     return "open" if "Open Kernel Module" in text else "proprietary"
 
 
+def installed_kind(survey: Survey) -> Literal["open", "proprietary"] | None:
+    """Kind of the module that modprobe would load, from its license (seen: "Dual MIT/GPL" of the open one, "NVIDIA" of the other)."""
+    found = known(survey["driver"]["module_license"]) or ""
+    return "open" if "GPL" in found else "proprietary" if found == "NVIDIA" else None
+
+
 def is_simulated(survey: Survey) -> bool:
     """The driver says of itself that it is a stand-in."""
     return "stand-in" in (known(survey["driver"]["loaded_text"]) or "")

@@ -23,20 +23,31 @@ def read_surveys(text: str, where: str) -> dict[str, Survey | None]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{where} is not JSON (line {error.lineno}, column {error.colno}: {error.msg}): is it cut off?") from None
+    except RecursionError:
+        raise UserError(f"{where} is no survey: it is nested too deep") from None
     if not isinstance(value, dict):
-        raise UserError(f"{where} holds {type(value).__name__}, not a survey")
+        raise UserError(f"{where} holds {_kind(value)}, not a survey")
     if "schema" in value:
         return {"-": checked(value, where)}
     facts = [name for name in value if FACT in name]
     if len(facts) != 1 or not isinstance(value[facts[0]], dict):
-        raise UserError(f"{where} is no survey: it has the keys {', '.join(sorted(value)[:5])}")
+        raise UserError(f"{where} is no survey: it has the keys {', '.join(sorted(value)[:5]) or 'of nothing'}")
+    if not value[facts[0]]:
+        raise UserError(f"{where} holds no host: was the inventory empty?")
     return {host: checked(each, f"{where}: {host}") if each is not None else None for host, each in value[facts[0]].items()}
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number", type(None): "nothing"}
+    return names.get(type(value), type(value).__name__)
 
 
 def checked(value: object, where: str) -> Survey:
     """The value as a survey of this schema. Raises UserError."""
-    if not isinstance(value, dict) or not isinstance(value.get("schema"), int):
-        raise UserError(f"{where}: this is no survey")
+    if not isinstance(value, dict) or "schema" not in value:
+        raise UserError(f"{where}: this is no survey: take one with `pyinfra INVENTORY fact facts.survey.HostSurvey --json`")
+    if type(value["schema"]) is not int:
+        raise UserError(f"{where}: schema is {value['schema']!r}, not a number: take a new survey")
     if value["schema"] != SCHEMA:
         age = "a newer" if value["schema"] > SCHEMA else "an older"
         raise UserError(

@@ -10,6 +10,7 @@ import shlex
 from typing import Literal
 
 from . import repository
+from .distros import DISTROS
 from .errors import LabError
 from .host import Host
 from .repository_faults import answer, slow
@@ -68,7 +69,7 @@ def write_source(host: Host, name: str, text: str) -> None:
 
 def clashing_source(host: Host) -> None:
     """What an older way of installing left: the same repository under another keyring. apt then reads no source at all."""
-    product = host.spec.distro
+    product = DISTROS[host.spec.distro].product
     url = repository.repositories(host.network)["nvidia-driver"].url.format(distro=product)
     host.run("mkdir -p /usr/share/keyrings && printf old >/usr/share/keyrings/nvidia-old.gpg", sudo=True)
     write_source(host, f"cuda-{product}-x86_64.list", f"deb [signed-by=/usr/share/keyrings/nvidia-old.gpg] {url} /\n")
@@ -114,7 +115,7 @@ def install(host: Host, version: str, packages: tuple[str, ...]) -> None:
 
     All of a set: user space newer than the module that is loaded. One library of it: a set that is half upgraded.
     """
-    folder = repository.package_files(host.network, version)
+    folder = repository.package_files(version, host.spec.distro)
     files = []
     for name in packages:
         (path,) = folder.glob(f"{name}_*.deb")

@@ -12,13 +12,15 @@ import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cgroup, nspawn
+from . import cgroup, el, nspawn
 from .command import remove, run
+from .distros import find_distro
 from .errors import LabError
 from .gpu import gpu_profile, prepare_gpu
-from .identity import KNOWN_HOSTS, SSH_KEY, personalise
+from .identity import KNOWN_HOSTS, SSH_KEY, personalise, put
 from .network import Network
 from .paths import STATE
+from .repository import PORT as repository_port
 from .rootfs import USER
 
 
@@ -93,6 +95,9 @@ class Host:
         hardware = prepare_gpu(gpu_profile(self.spec.gpu), self.folder / "gpu")
         setup = Setup([str(root)], hardware, uuid.uuid4().hex)
         personalise(self.folder / "upper", root, self.name, setup.machine_id, self.spec.sudo_password)
+        if find_distro(self.spec.distro).family == "el":
+            for name, text in el.host_files(self.network, repository_port).items():
+                put(self.folder / "upper", root, name, text)
         self.write_setup(setup)
 
     def read_setup(self, folder: Path | None = None) -> Setup:

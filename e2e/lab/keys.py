@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import cgroup
@@ -15,6 +16,8 @@ _NAMES = {
     "driver": "Stand-in for cudatools <driver@example.invalid>",
     "toolkit": "Stand-in for NVIDIA CORPORATION <toolkit@example.invalid>",
     "other": "Stand-in for somebody else <other@example.invalid>",
+    "rocky": "Stand-in for Rocky Enterprise Software Foundation <rocky@example.invalid>",
+    "docker": "Stand-in for Docker Release <docker@example.invalid>",
     "expired": "",
 }
 """By the key's name in the lab. `expired` is `driver` in a copy that expired right after it was made: of the same fingerprint."""
@@ -53,6 +56,16 @@ def sign(name: str, group: Path, *arguments: str) -> None:
     home = CACHE / "keys" / name
     when = ["--faked-system-time", (home / "created").read_text()] if name == "expired" else []
     _gpg(name, group, *when, *arguments)
+
+
+def sign_rpms(name: str, group: Path, files: Sequence[str]) -> None:
+    """rpmsign with this key; the files are written anew."""
+    home = CACHE / "keys" / name
+    extra = '--batch --pinentry-mode loopback --passphrase ""'
+    extra += f" --faked-system-time {(home / 'created').read_text()}" if name == "expired" else ""
+    macros = {"__gpg": "/usr/bin/gpg", "_gpg_name": fingerprint(name), "_gpg_path": str(home), "_gpg_sign_cmd_extra_args": extra}
+    options = [word for macro, value in macros.items() for word in ("--define", f"{macro} {value}")]
+    run(cgroup.entering(group, ["rpm", *options, "--addsign", *files]), timeout_s=120)
 
 
 def _copy_expired(scratch: Path, group: Path) -> None:

@@ -12,15 +12,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cgroup, image, machine, network, registry, repository
+from . import cgroup, image, machine, network, registry, repository, rpm
 from .command import remove, say
+from .distros import USUAL, find_distro
 from .errors import LabError
 from .gpu import gpu_profile
 from .host import Host, HostSpec
 from .identity import KNOWN_HOSTS, SSH_KEY, make_keys
 from .network import Network
 from .paths import STATE
-from .rootfs import DISTROS, PASSWORD, USER, root_file_system
+from .repository import Offer
+from .rootfs import PASSWORD, USER, root_file_system
 
 _LAB = STATE / "lab.json"
 """Describes a lab that is up; written last."""
@@ -34,13 +36,13 @@ def plan_hosts(count: int = 2, distro: str | None = None, gpu: str | None = None
 
     LabError for a distribution or a profile that the lab does not know.
     """
-    if distro is not None and distro not in DISTROS:
-        raise LabError(f"the lab knows no distribution {distro!r}: use one of {', '.join(DISTROS)}")
+    if distro is not None:
+        find_distro(distro)
     if gpu is not None:
         gpu_profile(gpu)
     if not 1 <= count <= network.MAX_HOSTS:
         raise LabError(f"the lab cannot have {count} hosts: use a number from 1 to {network.MAX_HOSTS}")
-    distros = [distro] if distro else list(DISTROS)
+    distros = [distro] if distro else list(USUAL)
     gpus = [gpu] if gpu else ["h200", "h200x8"]
     return [
         HostSpec(
@@ -66,7 +68,7 @@ class Lab:
         """Makes a lab and returns when all its hosts answer. LabError when one is up already or none can be; then nothing of it stays."""
         specs = plan_hosts(hosts, distro, gpu)
         machine.check_root()
-        machine.check_packages()
+        machine.check_packages(rpm.REQUIRED_PACKAGES if any(find_distro(spec.distro).family == "el" for spec in specs) else {})
         net = network.this_network()
         with _locked():
             _check_nothing_is_up(net)
@@ -111,7 +113,7 @@ class Lab:
                 answer = host.run("cut -d. -f1 /proc/uptime", check=False, timeout_s=10)
                 state = f"up for {answer.stdout.strip()} s" if answer.returncode == 0 else "on, but does not answer on SSH"
             sudo = "sudo asks" if host.spec.sudo_password else "sudo"
-            lines.append(f"{host.name:8}{host.address:16}{host.spec.distro:10}{host.spec.gpu:8}{sudo:11}{state}\n")
+            lines.append(f"{host.name:8}{host.address:16}{host.spec.distro:11}{host.spec.gpu:15}{sudo:11}{state}\n")
         return "".join(lines)
 
     def host(self, name: str) -> Host:
@@ -129,6 +131,8 @@ class Lab:
     def _make(self) -> None:
         net = self.network
         network.up(net)
+        distros = {host.spec.distro for host in self.hosts}
+        repository.remember_usual(Offer(distros=tuple(dict.fromkeys((*USUAL, *sorted(distros))))))
         packages, layout = self._build()
         make_keys({host.name: host.address for host in self.hosts})
         for host in self.hosts:
@@ -156,11 +160,18 @@ class Lab:
                 cgroup.remove(self.network.cgroup)  # ends the other builds, which the pool would wait for
                 raise
 
+    def _described(self, host: Host) -> dict[str, Any]:
+        described = {**asdict(host.spec), "address": host.address, "user": USER}
+        if find_distro(host.spec.distro).family == "el":
+            own = repository.repositories(self.network, host.spec.distro)
+            described["repositories"] = {name: asdict(offer) for name, offer in own.items()}
+        return described
+
     def _description(self, image_reference: str) -> dict[str, Any]:
         return {
             "schema": 1,
             "network": self.network.number,
-            "hosts": [{**asdict(host.spec), "address": host.address, "user": USER} for host in self.hosts],
+            "hosts": [self._described(host) for host in self.hosts],
             "ssh_key": str(SSH_KEY),
             "known_hosts": str(KNOWN_HOSTS),
             "repositories": {name: asdict(offer) for name, offer in repository.repositories(self.network).items()},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from .command import remove, run
 from .errors import LabError
@@ -44,9 +46,9 @@ def check_root() -> None:
         raise LabError("the lab needs root (it mounts, and makes network namespaces): use sudo")
 
 
-def check_packages() -> None:
-    """LabError when apt packages are missing."""
-    missing = missing_packages()
+def check_packages(more: Mapping[str, str] = MappingProxyType({})) -> None:
+    """LabError when apt packages are missing; more: what some hosts need beside REQUIRED_PACKAGES."""
+    missing = missing_packages(more)
     if missing:
         raise LabError(f"the lab needs {', '.join(missing)}: apt-get install -y --no-install-recommends {' '.join(missing)}")
 
@@ -67,14 +69,15 @@ def check_namespaces() -> None:
         remove(folder)
 
 
-def missing_packages() -> list[str]:
+def missing_packages(more: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """The apt packages that the lab needs and that are not installed, sorted."""
+    wanted = {**REQUIRED_PACKAGES, **more}
     try:
         listed = subprocess.run(
-            ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package}\\n", *REQUIRED_PACKAGES],
+            ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package}\\n", *wanted],
             capture_output=True, text=True,
         ).stdout  # fmt: skip
     except FileNotFoundError:
         raise LabError("the lab needs a Debian or Ubuntu machine: dpkg-query was not found") from None
     installed = {package for status, package in map(str.split, listed.splitlines()) if status == "installed"}
-    return sorted(set(REQUIRED_PACKAGES) - installed)
+    return sorted(set(wanted) - installed)

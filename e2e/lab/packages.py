@@ -135,15 +135,24 @@ def _build(source: Path, variables: Mapping[str, str], target: Path) -> None:
         for name in _SCRIPTS:
             if (source / name).exists():
                 _install(source / name, root / "DEBIAN" / name, variables)
-        with (root / "DEBIAN" / "control").open("a") as control:
-            control.write(_LAST_LINES)
+        control = root / "DEBIAN" / "control"
+        control.write_text(description(control.read_text()))
         if (source / "build").exists():
             _run_build(source, root, work, variables)
-        # times, owners and modes are the same wherever it is built, so that the package is, too
-        for path in (root, *root.rglob("*")):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-        run(["env", _EPOCH, "dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", str(root), str(target)])
+        pack(root, target)
+
+
+def description(control: str) -> str:
+    """The control file whose last field is a description, with what it says of every package of the lab."""
+    return control + _LAST_LINES
+
+
+def pack(root: Path, target: Path) -> None:
+    """A .deb of the folder root into the folder target. Times, owners and modes are the same wherever it is built, and so is the file."""
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+    run(["env", _EPOCH, "dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", str(root), str(target)])
 
 
 def _run_build(source: Path, root: Path, work: Path, variables: Mapping[str, str]) -> None:

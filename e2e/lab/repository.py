@@ -14,21 +14,26 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cgroup, keys, packages, services
+from . import cgroup, distros, dressed, el, keys, packages, rpm, services
 from .cached import move_into_place
 from .command import run, say
+from .distros import DISTROS, USUAL, Distro
+from .dressed import build_ubuntu
 from .network import Network
 from .paths import CACHE, STATE
 
 PORT = 8082
-PRODUCTS = ("debian12", "debian13")
 SERVICE = "repository"
 RULES = STATE / "repository-rules.json"
 """What goes wrong when the repositories are asked; see server.py."""
 
 _SERVED = STATE / "repository"
-_OFFER = STATE / "repository-offer.json"
-_DRIVER_KEY = "3bf863cc.pub"  # the file's name at NVIDIA's
+_USUAL = STATE / "repository-offer.json"
+_DRIVER_KEY, _RPM_KEY = "3bf863cc.pub", "D42D0685.pub"  # the files' names at NVIDIA's
+_TOOLKIT_REQUIRES = {
+    "nvidia-container-toolkit": ("nvidia-container-toolkit-base", "libnvidia-container-tools"),
+    "libnvidia-container-tools": ("libnvidia-container1",),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class Offer:
     signed_by: str = "driver"
     headers: bool = True
     """Are the headers of the running kernel in it?"""
+    distros: tuple[str, ...] = USUAL
 
 
 @dataclass(frozen=True)
@@ -54,16 +60,31 @@ def address(network: Network) -> str:
     return f"http://{network.gateway}:{PORT}"
 
 
+def usual() -> Offer:
+    """What the lab that is up offers when nothing else is asked for."""
+    if not _USUAL.exists():
+        return Offer()
+    kept = json.loads(_USUAL.read_text())
+    return Offer(tuple(kept["drivers"]), kept["signed_by"], kept["headers"], tuple(kept["distros"]))
+
+
+def remember_usual(offer: Offer) -> None:
+    _USUAL.write_text(json.dumps(asdict(offer)))
+
+
 def build_repositories(network: Network, offer: Offer | None = None) -> Path:
     """The folder to be served, built when its sources or what it is built for have changed. offer: None for the usual one."""
-    offer = offer or Offer()
+    offer = offer or usual()
     kernel = os.uname().release
     # gpg leaves an agent running: in this group it ends with the work, or with the lab when this process is killed
     group = cgroup.make(network.cgroup / "signing")
     try:
         fingerprints = [keys.make_key(name, group) for name in dict.fromkeys((*keys.GOOD, offer.signed_by))]
-        sources = [Path(__file__).read_text(), Path(keys.__file__).read_text(), packages.sources_digest()]
-        parts = [*sources, kernel, address(network), *fingerprints, json.dumps(asdict(offer))]
+        sources = [
+            Path(each).read_text()
+            for each in (__file__, keys.__file__, dressed.__file__, distros.__file__, rpm.__file__, el.__file__)
+        ]
+        parts = [*sources, packages.sources_digest(), kernel, address(network), *fingerprints, json.dumps(asdict(offer))]
         root = CACHE / "repository" / _digest(parts)
         if not root.exists():
             say("building the stand-in packages and their repository")
@@ -75,9 +96,16 @@ def build_repositories(network: Network, offer: Offer | None = None) -> Path:
     return root
 
 
-def repositories(network: Network) -> dict[str, Repository]:
-    """By the product's names, once build_repositories() has made their keys."""
+def repositories(network: Network, distro: str | None = None) -> dict[str, Repository]:
+    """By the product's names, once build_repositories() has made their keys: for all hosts, or for those of an rpm distribution."""
     driver, toolkit = f"{address(network)}/cuda/repos/{{distro}}/x86_64/", f"{address(network)}/libnvidia-container"
+    if distro is not None and DISTROS[distro].family == "el":
+        docker, key = f"{address(network)}/{el.DOCKER}/", f"{address(network)}/{el.DOCKER_KEY}"
+        return {
+            "nvidia-driver": Repository(driver, f"{driver}{_RPM_KEY}", keys.fingerprint("driver")),
+            "nvidia-toolkit": Repository(f"{toolkit}/stable/rpm/x86_64/", f"{toolkit}/gpgkey", keys.fingerprint("toolkit")),
+            "docker": Repository(docker, key, keys.fingerprint("docker")),
+        }
     return {
         "nvidia-driver": Repository(driver, f"{driver}{_DRIVER_KEY}", keys.fingerprint("driver")),
         "nvidia-toolkit": Repository(f"{toolkit}/stable/deb/amd64/", f"{toolkit}/gpgkey", keys.fingerprint("toolkit")),
@@ -95,21 +123,18 @@ def serve(network: Network, root: Path) -> None:
 def put_up(network: Network, offer: Offer) -> None:
     """Puts another offer in the place of what is served, from one moment to the next."""
     _show(build_repositories(network, offer))
-    _OFFER.write_text(json.dumps(asdict(offer)))
 
 
 def put_back(network: Network) -> None:
     """The usual offer, and nothing goes wrong."""
     for path in (RULES, RULES.with_suffix(".used")):
         path.unlink(missing_ok=True)
-    if _OFFER.exists():
-        _show(build_repositories(network))
-        _OFFER.unlink()
+    put_up(network, usual())
 
 
-def package_files(network: Network, version: str) -> Path:
-    """The folder of the .deb files of one driver version."""
-    return _driver_packages(next(driver for driver in packages.DRIVERS if driver.version == version))
+def package_files(version: str, distro: str) -> Path:
+    """The folder of the package files of one driver version for a distribution."""
+    return _driver_packages(next(driver for driver in packages.DRIVERS if driver.version == version), DISTROS[distro])
 
 
 def _show(root: Path) -> None:
@@ -120,22 +145,25 @@ def _show(root: Path) -> None:
 
 
 def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) -> None:
-    common, toolkit = root / "common", root / "libnvidia-container"
-    common.mkdir(parents=True)
-    for driver in packages.DRIVERS:
-        if driver.version in offer.drivers:
-            shutil.copytree(_driver_packages(driver), common, dirs_exist_ok=True, copy_function=os.link)
-    if offer.headers:
-        packages.build_headers(common, kernel)
-    binary_key = root / "key.gpg"
+    toolkit = root / "libnvidia-container"
+    binary_key = _made(root) / "key.gpg"
     keys.export(offer.signed_by, group, binary_key, armor=False)
-    for product in PRODUCTS:
-        folder = root / "cuda" / "repos" / product / "x86_64"
-        shutil.copytree(common, folder, copy_function=os.link)
-        packages.build_keyring(folder, binary_key, address(network), product)
+    for name in offer.distros:
+        distro = DISTROS[name]
+        folder = _made(root / "cuda" / "repos" / distro.product / "x86_64")
+        drivers = [driver for driver in packages.DRIVERS if driver.version in offer.drivers]
+        for driver in drivers:
+            shutil.copytree(_driver_packages(driver, distro), folder, dirs_exist_ok=True, copy_function=os.link)
         keys.export(offer.signed_by, group, folder / _DRIVER_KEY)
+        if distro.family == "el":
+            keys.export(offer.signed_by, group, folder / _RPM_KEY)
+            rpm.sign(folder, offer.signed_by, group)
+            rpm.add_streams(folder, rpm.driver_streams(drivers))
+            continue
+        if offer.headers:
+            packages.build_headers(folder, kernel)
+        packages.build_keyring(folder, binary_key, address(network), distro.product)
         _index(folder, offer.signed_by, "NVIDIA CUDA", group)
-    shutil.rmtree(common)
     binary_key.unlink()
     flat = toolkit / "stable" / "deb" / "amd64"
     for version in packages.TOOLKITS:
@@ -145,15 +173,46 @@ def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) 
     (flat.parent / "nvidia-container-toolkit.list").write_text(line)
     _index(flat, "toolkit", "libnvidia-container", group)
     _index(_made(root / "unsigned"), None, "somebody's", group)
+    if any(DISTROS[name].family == "el" for name in offer.distros):
+        _fill_el(root, kernel, offer, flat, group)
 
 
-def _driver_packages(driver: packages.DriverRelease) -> Path:
+def _fill_el(root: Path, kernel: str, offer: Offer, toolkit: Path, group: Path) -> None:
+    """What rpm hosts have beside the driver: the toolkit, the distribution's own packages, Docker. toolkit: folder of its .deb files."""
+    for deb in toolkit.glob("*.deb"):
+        rpm.repack(
+            deb.name.split("_")[0], deb, toolkit.parents[1] / "rpm/x86_64", _TOOLKIT_REQUIRES.get(deb.name.split("_")[0], ())
+        )
+    if offer.headers:
+        el.build_base(root / el.BASE, kernel)
+    el.build_docker(root / el.DOCKER)
+    for name, folder, key in (
+        ("toolkit", toolkit.parents[1] / "rpm/x86_64", None),
+        ("rocky", _made(root / el.BASE), root / "rocky" / "RPM-GPG-KEY-Rocky-9"),
+        ("docker", root / el.DOCKER, root / el.DOCKER_KEY),
+    ):
+        keys.make_key(name, group)
+        rpm.sign(folder, name, group)
+        if key is not None:
+            keys.export(name, group, key)
+
+
+def _driver_packages(driver: packages.DriverRelease, distro: Distro) -> Path:
     """Kept apart from the repositories, which share them."""
-    folder = CACHE / "packages" / f"{driver.version}-{packages.sources_digest()}"
+    own = {"debian": (), "ubuntu": (dressed.__file__,), "el": (dressed.__file__, rpm.__file__)}[distro.family]
+    sources = [packages.sources_digest(), *(Path(each).read_text() for each in own)]
+    folder = CACHE / "packages" / f"{driver.version}-{distro.family}-{_digest(sources)}"
     if not folder.exists():
         with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(folder.parent)) as scratch:
-            packages.build_driver(driver, Path(scratch, "packages"))
-            move_into_place(Path(scratch, "packages"), folder)
+            new = Path(scratch, "packages")
+            parts = _driver_packages(driver, DISTROS["debian12"]) if distro.family != "debian" else new
+            if distro.family == "ubuntu":
+                build_ubuntu(driver, parts, new)
+            elif distro.family == "el":
+                rpm.build_el(driver, parts, new)
+            else:
+                packages.build_driver(driver, new)
+            move_into_place(new, folder)
     return folder
 
 

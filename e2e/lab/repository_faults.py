@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from . import repository
 from .network import Network
-from .repository import Offer
 
 DRIVER = r"/cuda/"
 DRIVER_KEY = r"/cuda/.*\.pub$"
@@ -72,7 +71,7 @@ def key_is_html() -> Rule:
 
 def key_is_another(network: Network) -> Rule:
     """A key, but not the one that signs."""
-    other = repository.build_repositories(network, Offer(signed_by="other"))
+    other = repository.build_repositories(network, replace(repository.usual(), signed_by="other"))
     return Rule(DRIVER_KEY, body=next(other.glob("cuda/repos/*/*/3bf863cc.pub")).read_text())
 
 
@@ -82,7 +81,7 @@ def offer(network: Network, **changed: Any) -> None:
     drivers=("570.211.01",): these versions alone; headers=False: none for the running kernel; signed_by="expired": by the usual key, of
     which the repository hands out a copy that has expired; signed_by="other": by a key that nobody expects.
     """
-    repository.put_up(network, Offer(**changed))
+    repository.put_up(network, replace(repository.usual(), **changed))
 
 
 def heal(network: Network) -> None:

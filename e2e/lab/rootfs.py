@@ -17,15 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import cgroup
+from . import cgroup, el, rpm
 from .command import remove, run, say
+from .distros import Distro, find_distro
 from .errors import LabError
 from .mirror import Mirror, read_mirror
 from .network import this_network
 from .paths import CACHE
-
-DISTROS = {"debian12": "bookworm", "debian13": "trixie"}
-"""The lab's distributions by the product's names, and Debian's code names."""
 
 USER = "admin"
 PASSWORD = "lab $ecret's"  # noqa: S105 - with a space, a dollar and a quote, so that careless quoting shows
@@ -36,6 +34,11 @@ _PACKAGES = (
     "sudo", "systemd", "systemd-sysv", "udev",
 )  # fmt: skip
 _LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
+# Debian's Docker, unpacked where nothing looks for it
+_HIDE_DOCKER = (
+    f'chroot "$1" sh -c "mkdir -p /{el.HIDDEN}/docker && cd /tmp && apt-get download {" ".join(el.DOCKER_DEBS)} && '
+    f'for file in *.deb; do dpkg-deb --extract \\$file /{el.HIDDEN}/docker; done; rm *.deb"'
+)
 _STANDINS = Path(__file__).parent / "standins"
 _BUILD_TIMEOUT_S = 900
 _UNUSED_DAYS = 7
@@ -46,16 +49,18 @@ def root_file_system(distro: str) -> Path:
 
     LabError for a distribution that the lab does not know, and when Debian's packages cannot be had.
     """
-    if distro not in DISTROS:
-        raise LabError(f"the lab knows no distribution {distro!r}: use one of {', '.join(DISTROS)}")
     mirror = read_mirror()
+    wanted = find_distro(distro)
+    # dressed ones may be made of the same packages as Debian
+    base = distro if wanted.packages or wanted.os_release is None else _base(wanted)
     folder = CACHE / "rootfs"
     folder.mkdir(parents=True, exist_ok=True)
-    packages = folder / f"{distro}-{digest(repr((_packages_command(distro, mirror), mirror.apt_settings)).encode())}.tar.zst"
-    root = folder / f"{distro}-{digest(packages.name.encode(), *contents(mirror))}"
-    with _locked(folder / f"{distro}.lock"):
+    command = _packages_command(wanted, mirror)
+    packages = folder / f"{base}-{digest(repr((command, mirror.apt_settings)).encode())}.tar.zst"
+    root = folder / f"{distro}-{digest(packages.name.encode(), repr(wanted).encode(), *contents(mirror))}"
+    with _locked(folder / f"{base}.lock"):
         if not packages.exists():
-            _install_packages(distro, mirror, packages)
+            _install_packages(base, command, mirror, packages)
         if not root.exists():
             say(f"{distro}: unpacking its root file system")
             scratch = folder / f".{root.name}.new"
@@ -65,7 +70,7 @@ def root_file_system(distro: str) -> Path:
                 ["tar", "--extract", "--zstd", "--numeric-owner", "--xattrs-include=*", "-f", str(packages), "-C", str(scratch)],
                 timeout_s=300,
             )
-            _dress(scratch, distro, mirror)
+            _dress(scratch, wanted, mirror)
             scratch.rename(root)
             _forget_unused(folder, distro)
         os.utime(root)
@@ -73,12 +78,18 @@ def root_file_system(distro: str) -> Path:
     return root
 
 
-def _packages_command(distro: str, mirror: Mirror) -> list[str]:
-    suite = DISTROS[distro]
+def _base(wanted: Distro) -> str:
+    return {"bookworm": "debian12", "trixie": "debian13"}[wanted.suite]
+
+
+def _packages_command(distro: Distro, mirror: Mirror) -> list[str]:
+    suite = distro.suite
     # no host of the lab ever loses its page cache, so dpkg need not wait for the disk
     options = ["force-unsafe-io", *(f"path-exclude={path}" for path in _LEFT_OUT), "path-include=/usr/share/doc/*/copyright"]
+    packages = ",".join((*_PACKAGES, *distro.packages))
+    hooks = [f"--customize-hook={_HIDE_DOCKER}"] if distro.family == "el" else []
     return [
-        "mmdebstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", *(f"--dpkgopt={option}" for option in options),
+        "mmdebstrap", "--variant=minbase", f"--include={packages}", *hooks, *(f"--dpkgopt={option}" for option in options),
         suite, "-", *_sources(suite, mirror),
     ]  # fmt: skip
 
@@ -91,7 +102,7 @@ def _sources(suite: str, mirror: Mirror, components: str = "main") -> list[str]:
     ]
 
 
-def _install_packages(distro: str, mirror: Mirror, target: Path) -> None:
+def _install_packages(distro: str, command: list[str], mirror: Mirror, target: Path) -> None:
     say(f"{distro}: building its root file system from Debian's packages (about a minute; once)")
     scratch = target.with_name(f".{target.name}.new")
     log = target.with_name(f"{distro}.log")
@@ -100,7 +111,6 @@ def _install_packages(distro: str, mirror: Mirror, target: Path) -> None:
     temporary = target.with_name(f".{distro}.tmp")
     remove(temporary)
     temporary.mkdir()
-    command = _packages_command(distro, mirror)
     command[1:1] = [f"--aptopt={settings}"] if mirror.apt_settings else []
     # In a mount namespace of its own and in the lab's control group: nothing of it stays when it is killed, and `down` finds it.
     script = 'set -o pipefail; unshare --mount --propagation private "$@" | zstd -q -3 -T0 -f -o "$0"'
@@ -138,12 +148,11 @@ def _report_until_done(building: subprocess.Popen[bytes], distro: str, log: Path
         time.sleep(0.5)
 
 
-def _dress(root: Path, distro: str, mirror: Mirror) -> None:
+def _dress(root: Path, distro: Distro, mirror: Mirror) -> None:
     """What a provider does to Debian's packages: a user, a way in, package sources; then the simulated kernel."""
-    suite = DISTROS[distro]
     files = {
         "etc/machine-id": "",
-        "etc/apt/sources.list.d/debian.sources": _deb822(suite, mirror),
+        "etc/apt/sources.list.d/debian.sources": _deb822(distro.suite, mirror),
         "etc/apt/apt.conf.d/90-machine": mirror.apt_settings,
         "etc/ssh/sshd_config.d/50-cloud.conf": "PasswordAuthentication no\nMaxStartups 100:30:200\n",
     }
@@ -162,10 +171,15 @@ def _dress(root: Path, distro: str, mirror: Mirror) -> None:
     run(["chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", "--groups", "sudo", USER])
     run(["chroot", str(root), "chpasswd"], stdin=f"{USER}:{PASSWORD}\n")
     run(["chroot", str(root), "install", "-d", "-m", "700", "-o", USER, "-g", USER, f"/home/{USER}/.ssh"])
+    if distro.os_release is not None:
+        (root / "etc/os-release").unlink()
+        (root / "etc/os-release").write_text(distro.os_release)
     if (_STANDINS / "rootfs").is_dir():
         run(["cp", "-a", "--no-preserve=ownership", f"{_STANDINS / 'rootfs'}/.", str(root)])
     if (_STANDINS / "rootfs.sh").exists():
         run(["sh", str(_STANDINS / "rootfs.sh"), str(root)])
+    if distro.family == "el":
+        el.dress(root)
 
 
 def _deb822(suite: str, mirror: Mirror) -> str:
@@ -180,7 +194,7 @@ def _deb822(suite: str, mirror: Mirror) -> str:
 
 def contents(mirror: Mirror) -> Iterator[bytes]:
     """All that decides what _dress() makes."""
-    yield Path(__file__).read_bytes()
+    yield from (Path(each).read_bytes() for each in (__file__, el.__file__, rpm.__file__))
     yield repr(mirror).encode()
     for path in mirror.certificates:
         yield path.read_bytes()

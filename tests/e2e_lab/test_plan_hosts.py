@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from e2e.lab import network
+from e2e.lab.distros import DISTROS, USUAL
 from e2e.lab.errors import LabError
 from e2e.lab.lab import plan_hosts
 
@@ -50,3 +51,10 @@ def test_a_network_that_is_no_number_of_one_byte_is_refused(wanted: str, monkeyp
     monkeypatch.setenv("GPU_BRINGUP_LAB_NET", wanted)
     with pytest.raises(LabError, match=f"GPU_BRINGUP_LAB_NET is '{wanted}'"):
         network.this_network()
+
+
+def test_dressed_hosts_say_so_and_are_made_only_when_they_are_asked_for() -> None:
+    assert {host.distro for host in plan_hosts(4)} == set(USUAL)
+    for distro in DISTROS.values():
+        assert (distro.os_release is None) == (distro.name in USUAL)
+        assert distro.os_release is None or "VARIANT_ID=dressed\n" in distro.os_release

@@ -27,11 +27,8 @@ REPORT_KEYS = (
     "measured",
 )
 FIRST_STEPS = ("driver-repository", "driver-packages", "toolkit-packages", "docker-engine", "daemon-json", "images", "provenance")
-
-MAY_BE_DONE_ALREADY = (
-    "driver-services",
-    "cdi-spec",
-)  # by the packages, at their installation or at the reboot; a plan cannot know
+# what the packages do themselves, at their installation or at the reboot; a plan cannot know
+MAY_BE_DONE_ALREADY = ("driver-services", "cdi-spec")
 
 
 class Default(Scenario):

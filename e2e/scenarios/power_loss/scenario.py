@@ -9,7 +9,7 @@ from e2e.pyinfra_run import LAB_INVENTORY, Run, Started
 from e2e.scenario import GPU_HOST, Scenario
 from e2e.shared_lab import wait_for_boot
 
-NOTICED_S = 75
+NOTICED_S = 90
 """So many seconds after a host has lost its power the run has ended: keepalives notice it, not the time limits of operations."""
 
 

@@ -6,7 +6,7 @@ use strict;
 use warnings;
 
 our $driver = '/run/simulated-gpu/driver';
-our $libraries = '/usr/lib/x86_64-linux-gnu';
+our $libraries = -e '/usr/lib64/libnvidia-ml.so.1' ? '/usr/lib64' : '/usr/lib/x86_64-linux-gnu';
 
 sub slurp { my ($path) = @_; open my $in, '<', $path or die "open $path: \l$!\n"; local $/; my $text = <$in>; return $text // '' }
 
