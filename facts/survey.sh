@@ -270,6 +270,7 @@ files systemd_dropins /etc/systemd/system.conf.d/*.conf
 # --- the rest -----------------------------------------------------------------------------------------------------------------
 file provenance /etc/gpu-bringup/provenance.json
 file installed_by_us /etc/gpu-bringup/installed
+file held_by_us /etc/gpu-bringup/held
 file disabled_by_us /etc/gpu-bringup/disabled
 file proof /var/lib/gpu-bringup/proof.json
 files lock /run/gpu-bringup.lock/owner

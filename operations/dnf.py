@@ -99,10 +99,14 @@ def _try(state: State, host: Host, target: Target, arguments: tuple[str, ...]) -
 def remember(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     """What was not there before we came is ours to remove again (deploys/undo.py); noted before it is installed."""
     there, known = live.survey()["packages"]["installed"], live.survey()["packages"]["ours"]
-    new = [each for each in packages if each not in there and each not in known]
-    if new:
-        names = (QuoteString(each) for each in new)
-        yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *names, ">>", provenance.INSTALLED)
+    yield from note(provenance.INSTALLED, [each for each in packages if each not in there and each not in known])
+
+
+def note(path: str, names: list[str]) -> Iterator[PyinfraCommand]:
+    """Names to one of our files on the host, one a line."""
+    if names:
+        quoted = (QuoteString(each) for each in names)
+        yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *quoted, ">>", path)
 
 
 def lift(entries: list[str]) -> Iterator[PyinfraCommand]:
@@ -123,6 +127,7 @@ def hold(target: Target, names: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     unheld = unheld_specs(survey, names)
     stale = [each for each in ours(survey) if version_locks.parse(each).name in unheld]
     yield from lift(stale)
+    yield from note(provenance.HELD, [each for each in unheld if each not in survey["packages"]["held_by_us"]])
     yield StringCommand(_own("versionlock", "add", *unheld.values()))
 
 

@@ -9,7 +9,7 @@ from bringup import daemon_json
 from bringup.errors import HostError
 from bringup.steps import driver as driver_steps
 from bringup.steps.sources import DISABLED
-from bringup.steps.undo import Undo, undo
+from bringup.steps.undo import Undo, is_docker, undo
 from facts import live
 from operations import dnf
 from operations.apt_scripts import ENVIRONMENT
@@ -56,6 +56,8 @@ def packages() -> Commands:
     if found.packages:
         yield StringCommand(STOP_SERVICES)
     if live.survey()["packages"]["manager"] == "rpm":
+        if any(is_docker(each) for each in found.packages):  # whose packages stop no service
+            yield StringCommand("systemctl disable --now docker.service docker.socket containerd.service 2>/dev/null; true")
         yield from dnf.remove(found.packages, found.unhold, found.stream)
         return
     if found.unhold:

@@ -121,7 +121,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "locks": "", "dpkg_updates": "",
                 "repositories": "==> /etc/apt/sources.list\ndeb http://deb.example/debian stable main",
                 "keyrings": "", "apt_preferences": "", "apt_settings": "", "version_locks": None, "module_stream": "",
-                "installed_by_us": None, "disabled_by_us": None, "initramfs": "", "reboot_required": "",
+                "installed_by_us": None, "held_by_us": None, "disabled_by_us": None, "initramfs": "", "reboot_required": "",
                 "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None,
                 "docker_path": "", "docker_snap": None, "docker_dropins": "", "toolkit_config": None, "cdi": "",
                 "cgroup_controllers": "cpuset cpu io memory hugetlb pids rdma misc",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from bringup import version_locks
@@ -57,11 +55,10 @@ def test_a_package_is_written_as_dnf_takes_it() -> None:
     assert version_locks.spec("a", V580) == f"a-{V580}" and version_locks.spec("a", "1-1") == "a-0:1-1"
 
 
-def host(locks: str, packages: str = "", record: dict[str, str] | None = None) -> Survey:
+def host(locks: str, packages: str = "", held: str = "") -> Survey:
     found = machine("rocky9 h100").set("version_locks", locks)
     lines = [*found.sections["packages"][1], *(f"{each} install installed x86_64" for each in packages.split("\n") if each)]
-    found = found.set("packages", "\n".join(lines))
-    return found.set("provenance", json.dumps({"schema": 1, "packages": record})).survey if record else found.survey
+    return found.set("packages", "\n".join(lines)).set("held_by_us", held).survey
 
 
 SET = f"nvidia-driver-cuda {V580}\nnvidia-driver-cuda-libs {V580}\nnvidia-persistenced {V580}"
@@ -73,19 +70,19 @@ def test_packages_are_held_where_a_line_has_their_version() -> None:
     assert held == {"nvidia-driver-cuda"} == set(survey["packages"]["holds"] or [])
 
 
-def test_ours_are_lines_for_what_our_record_names_and_the_libraries_of_its_version() -> None:
+def test_ours_are_exact_lines_for_what_we_noted_as_held_and_they_go_together() -> None:
     lines = [
         f"nvidia-driver-cuda-{V580}.*",
         f"nvidia-driver-cuda-libs-{V580}.*",
         "docker-ce-3:29.7.2-1.el9.*",
         "nvidia-persistenced-3:580*",
     ]
-    survey = host("\n".join(lines), SET, {"nvidia-driver-cuda": V580, "nvidia-persistenced": V580})
+    survey = host("\n".join(lines), SET, "nvidia-driver-cuda\nnvidia-driver-cuda-libs\nnvidia-persistenced")
     assert ours(survey) == lines[:2] and foreign(survey) == lines[2:]
     assert to_lift(survey, ["nvidia-driver-cuda"]) == lines[:2] and to_lift(survey, ["docker-ce"]) == []
 
 
-def test_without_a_record_of_ours_all_lines_are_foreign() -> None:
+def test_without_a_note_of_ours_all_lines_are_foreign() -> None:
     survey = host(f"nvidia-driver-cuda-{V580}.*", SET)
     assert ours(survey) == [] and foreign(survey) == [f"nvidia-driver-cuda-{V580}.*"]
 

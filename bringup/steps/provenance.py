@@ -15,6 +15,7 @@ PATH = "/etc/gpu-bringup/provenance.json"
 INSTALLED = (
     "/etc/gpu-bringup/installed"  # names of packages that were not there before us, one a line, written before they are installed
 )
+HELD = "/etc/gpu-bringup/held"  # packages that we held, likewise
 DISABLED = "/etc/gpu-bringup/disabled"  # source files that we disabled, likewise
 SCHEMA = 1
 

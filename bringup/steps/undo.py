@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bringup import daemon_json
+from bringup.sources import OURS
 from bringup.steps import containers, driver, provenance, sources
 from bringup.survey import Survey, known, unit
 
@@ -51,15 +52,18 @@ def undo(survey: Survey) -> Undo | None:
     if headers and unit(survey, "dkms.service"):
         keeps.append(f"{', '.join(headers)} stay: dkms may build other modules with them")
         gone = [name for name in gone if name not in headers]
+    # Docker's source is in no record: it is there only where Docker was installed by us
+    lists = [each for each in survey["packages"]["repositories"] if each.rsplit("/", 1)[-1].startswith(OURS)]
+    keys = [each for each in survey["packages"]["keyrings"] if each.rsplit("/", 1)[-1].startswith(f"RPM-GPG-KEY-{OURS}")]
     files = [
-        *record.get("repositories", {}),
-        *record.get("keyrings", []),
+        *dict.fromkeys((*record.get("repositories", {}), *lists)),
+        *dict.fromkeys((*record.get("keyrings", []), *keys)),
         driver.PREFERENCES_FILE,
         sources.SETTINGS_FILE,
         driver.MODPROBE_FILE,
     ]
     files += [containers.LIMITS_FILE, containers.SYSTEMD_FILE, containers.DOCKER_FILE, "/etc/cdi/nvidia.yaml"]
-    files += [provenance.INSTALLED, provenance.DISABLED, provenance.PATH]
+    files += [provenance.INSTALLED, provenance.HELD, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),
         unhold=tuple(sorted(name for name in (recorded | libraries) if name in there and there[name]["held"])),

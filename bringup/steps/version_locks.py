@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bringup import version_locks, versions
 from bringup.errors import HostError
-from bringup.steps import provenance
 from bringup.survey import Survey, known
 from bringup.target import Driver
 
@@ -18,15 +17,12 @@ def locks(survey: Survey) -> list[str]:
 
 
 def ours(survey: Survey) -> list[str]:
-    """Lines that this project wrote, just as the plugin does: of a package in the host's record, or of a version in it (libraries)."""
-    record = provenance.current(survey).get("packages", {})
-    names = {*record, *survey["packages"]["ours"]}
-    recorded = {version for version in record.values() if version}
+    """Lines that this project wrote: of packages that it noted as held by it, just as the plugin writes them."""
     found = []
     for each in locks(survey):
         lock = version_locks.parse(each)
         exact = lock.version is not None and ":" in lock.version and not lock.excludes and "*" not in lock.version
-        if exact and (lock.name in names or lock.version in recorded):
+        if exact and lock.name in survey["packages"]["held_by_us"]:
             found.append(each)
     return found
 

@@ -219,6 +219,7 @@ def _packages(got: Sections) -> Packages:
         driver_candidates=_candidates(got),
         ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
         disabled=got["disabled_by_us"].text.split() if got["disabled_by_us"].status == "ok" else [],
+        held_by_us=got["held_by_us"].text.split() if got["held_by_us"].status == "ok" else [],
         dnf=dnf,
     )
 
