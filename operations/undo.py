@@ -10,7 +10,7 @@ from bringup.errors import HostError
 from bringup.policy.engine import keeps_containers
 from bringup.steps import driver as driver_steps
 from bringup.steps.sources import DISABLED
-from bringup.steps.undo import Undo, undo
+from bringup.steps.undo import Undo, is_docker, undo
 from bringup.survey import known
 from facts import live
 from operations.apt_scripts import ENVIRONMENT
@@ -64,8 +64,12 @@ def packages() -> Commands:
         yield StringCommand(STOP_SERVICES)
         if any("nvidia-kernel" in each for each in found.packages):
             yield StringCommand("sh", "-c", QuoteString(UNLOAD))
-        names = (QuoteString(each) for each in found.packages)
-        yield StringCommand(ENVIRONMENT, "apt-get -q -y -o DPkg::Lock::Timeout=300 purge", *names, _timeout=TIMEOUT_S)
+        # Docker's is removed without purging: its purge takes /var/lib/docker along, images and volumes of the user's
+        docker = [each for each in found.packages if is_docker(each)]
+        for action, names in (("remove", docker), ("purge", [each for each in found.packages if each not in docker])):
+            if names:
+                quoted = (QuoteString(each) for each in names)
+                yield StringCommand(ENVIRONMENT, "apt-get -q -y -o DPkg::Lock::Timeout=300", action, *quoted, _timeout=TIMEOUT_S)
 
 
 @host_operation
