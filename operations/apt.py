@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from weakref import WeakKeyDictionary, WeakSet
 
 import gevent
@@ -107,6 +107,11 @@ def view_options(host: Host) -> tuple[str, ...]:
     return ("-o", f"Dir::Etc::sourceparts={VIEW}") if host in _viewing else ()
 
 
+def mark(action: str, names: Iterable[str]) -> StringCommand:
+    """`apt-mark hold` or `unhold`, which reads the package sources, too."""
+    return StringCommand("apt-mark", *view_options(live.current_host()), action, *(QuoteString(each) for each in names))
+
+
 def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[PyinfraCommand]:
     """Package lists of today, once a run. A broken foreign source does not stop us, and is reported; an error in one of ours does."""
     yield from locks_free(target.lock_timeout_s)
@@ -179,7 +184,7 @@ def install(
         each for each in (*packages, *others) if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]
     ]
     if held:
-        yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in held))
+        yield mark("unhold", held)
     again = ("--reinstall",) if reinstall else ()
     wanted = ("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
     yield from _remember_new(packages)
@@ -203,4 +208,4 @@ def package_holds(target: Target) -> Commands:
     if needed("package-holds", target) is None:
         return
     names = to_hold(live.survey(), target)
-    yield StringCommand("apt-mark hold", *(QuoteString(each) for each in names))
+    yield mark("hold", names)
