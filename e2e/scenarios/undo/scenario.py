@@ -89,7 +89,9 @@ class Undo(Scenario):
                 expect.nothing(f"step done on {host.name}", run.result(host.name)["changed"], run.log)
                 expect.nothing(f"change on {host.name}", changes(before[host.name], host_state(host)), run.log)
         with self.case("gpu_host.py again: proven"):
-            expect_converged(self.deploy("again"), self.hosts)
+            run = self.deploy("again").expect_exit(0)  # not held against its plan: Docker's images are there again with Docker
+            for name in self.hosts:
+                run.expect_proven(name)
             expect.contains("the container of lab-1", self._container(one), "created")
 
     def _done(self, run: Run, name: str) -> None:
