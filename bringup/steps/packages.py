@@ -75,7 +75,7 @@ def to_hold(survey: Survey, target: Target) -> tuple[str, ...]:
         found += [
             name
             for name, each in there.items()
-            if name in target.driver.packages or (each["version"] in versions_ and _is_driver(name))
+            if name in target.driver.packages or (each["version"] in versions_ and is_driver_package(name))
         ]
     if target.driver and target.driver.hold_kernel:
         found += [name for name in there if name.startswith(("linux-image-", "linux-headers-", "linux-modules-", "kernel"))]
@@ -88,11 +88,14 @@ def alongside(survey: Survey, packages: tuple[str, ...]) -> tuple[str, ...]:
     """What is installed of the driver set beyond these packages: it changes its version with them, since they ask for exactly their own."""
     there = survey["packages"]["installed"]
     return tuple(
-        name for name, each in there.items() if name not in packages and _is_driver(name) and versions.is_driver(each["version"])
+        name
+        for name, each in there.items()
+        if name not in packages and is_driver_package(name) and versions.is_driver(each["version"])
     )
 
 
-def _is_driver(name: str) -> bool:
+def is_driver_package(name: str) -> bool:
+    """By its name: of the driver set, libraries included. What is held and what undo removes must be the same."""
     return "nvidia" in name or name.startswith(("libcuda", "libnv", "cuda-drivers"))
 
 

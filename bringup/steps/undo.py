@@ -12,6 +12,7 @@ from typing import Any
 
 from bringup import daemon_json
 from bringup.steps import containers, driver, provenance, sources
+from bringup.steps.packages import is_driver_package
 from bringup.survey import Survey, known, unit
 
 DOCKER_PACKAGES = ("docker", "containerd", "moby", "runc")
@@ -39,7 +40,7 @@ def undo(survey: Survey) -> Undo | None:
     recorded = set(record.get("packages", {}))
     versions = {version for name, version in record.get("packages", {}).items() if name in ours}
     # libraries came with the driver's packages, at their version
-    libraries = {name for name, each in there.items() if each["version"] in versions and driver_library(name)}
+    libraries = {name for name, each in there.items() if each["version"] in versions and is_driver_package(name)}
     gone = sorted(name for name in ours | libraries if name in there)
     keeps: list[str] = []
     running = known(survey["docker"]["running"]) or []
@@ -67,10 +68,6 @@ def undo(survey: Survey) -> Undo | None:
         daemon_json=_without_ours(known(survey["docker"]["daemon_json"]), record.get("docker_options", {})),
         keeps=tuple(keeps),
     )
-
-
-def driver_library(name: str) -> bool:
-    return "nvidia" in name or name.startswith(("libcuda", "libnv", "cuda-drivers"))
 
 
 def is_docker(name: str) -> bool:
