@@ -40,8 +40,9 @@ class Default(Scenario):
 
     @override
     def create(self) -> None:
-        self.sysctls = machine_snapshot()["sysctls"]
         super().create()
+        # not before: the lab itself turns forwarding on, and `down` off again, which lab-cleanup checks
+        self.sysctls = machine_snapshot()["sysctls"]
 
     @override
     def prepare(self) -> None:
