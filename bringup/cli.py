@@ -84,7 +84,8 @@ def plan_surveys(arguments: argparse.Namespace) -> int:
 
 def _assignment(text: str) -> tuple[str, object]:
     """`key=value` as pyinfra's --data reads it: JSON where it is some, else text."""
-    from bringup.settings import KEYS, PREFIX, nearest
+    from bringup.errors import nearest
+    from bringup.settings import KEYS, PREFIX
 
     key, equals, value = text.partition("=")
     if not equals:
@@ -120,6 +121,19 @@ def add_catalog(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     show.add_argument("kind", choices=("gpu", "driver", "cuda", "image", "distro"))
     show.add_argument("key", nargs="+", help="10de:2335, 10de:25b6/14a9 or a GPU's name; 580; 13.0; an image's name; debian 12")
     show.set_defaults(run=catalog_show)
+    images = actions.add_parser(
+        "images",
+        parents=[common],
+        help="the curated images, and which of them a GPU and a driver can run",
+        description="Exit 0: at least one of them runs; 1: none; 2: wrong use.",
+    )
+    images.add_argument(
+        "--gpu", action="append", default=[], help="H100, 'H200 SXM 141GB' or 10de:2335 (repeatable: all of a host)"
+    )
+    images.add_argument("--driver", metavar="VERSION", help="580.159.04, or 580 for the newest of a branch")
+    images.add_argument("--arch", choices=("x86_64", "aarch64"), default="x86_64", help="of the host (default: x86_64)")
+    images.add_argument("--flavour", choices=("base", "runtime", "devel"), help="only these")
+    images.set_defaults(run=catalog_images)
 
 
 def catalog_at(folder: Path | None) -> Catalog:
@@ -152,3 +166,16 @@ def catalog_show(arguments: argparse.Namespace) -> int:
 
     print(show(catalog_at(arguments.folder), arguments.kind, " ".join(arguments.key), arguments.today), end="")
     return OK
+
+
+def catalog_images(arguments: argparse.Namespace) -> int:
+    from bringup.report.images import driver_called, gpus_called, image_lines
+
+    if arguments.gpu and arguments.driver is None:
+        raise UserError("--gpu needs --driver, such as --driver 580: what an image can run on is asked of both")
+    catalog = catalog_at(arguments.folder)
+    boards = [board for each in arguments.gpu for board in gpus_called(each, catalog)]
+    driver = driver_called(arguments.driver, catalog) if arguments.driver is not None else None
+    lines = list(image_lines(catalog, boards, driver, arguments.arch, arguments.flavour))
+    print("\n".join(lines))
+    return OK if driver is None or any("  yes  " in line for line in lines) else FINDINGS

@@ -144,7 +144,7 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
         target,
         tuple(steps),
         tuple(skipped),
-        tuple(notes(survey, target, catalog, distro)),
+        tuple(notes(survey, target, catalog, distro, settings)),
         provisional(survey),
         refusal(shown) if shown else None,
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from bringup.errors import UserError
+from bringup.catalog.images import Image
+from bringup.errors import UserError, nearest, wrong
 from bringup.references import is_reference
+from bringup.settings_images import own_images
 
 PREFIX = "gpu_"
 
@@ -71,6 +72,7 @@ class Settings:
     memlock: int | Literal["unlimited"] = "unlimited"  # bytes
     shm_size: str = "8g"
     images: tuple[str, ...] = ("auto",)
+    images_own: Mapping[str, Image] = field(default_factory=dict)
     insecure_registries: tuple[str, ...] = ()
     registry_mirrors: tuple[str, ...] = ()
     repositories: Mapping[str, RepositoryOverride] = field(default_factory=dict)
@@ -83,12 +85,6 @@ class Settings:
 
 
 KEYS = tuple(PREFIX + each.name for each in fields(Settings))
-
-
-def nearest(word: str, known: tuple[str, ...]) -> str:
-    """`; did you mean X?`, or nothing where nothing is near."""
-    found = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def read_settings(data: Mapping[str, object]) -> Settings:
@@ -104,10 +100,6 @@ def read_settings(data: Mapping[str, object]) -> Settings:
     for key, value in ours.items():
         values[key.removeprefix(PREFIX)] = READERS[key.removeprefix(PREFIX)](key, value)
     return Settings(**values)
-
-
-def wrong(key: str, value: object, wanted: str) -> UserError:
-    return UserError(f"{key} is {value!r}: {wanted}")
 
 
 def _choice(*choices: str) -> Any:
@@ -255,6 +247,7 @@ READERS: Mapping[str, Any] = {
     "memlock": _memlock,
     "shm_size": _size,
     "images": _images,
+    "images_own": own_images,
     "insecure_registries": _texts,
     "registry_mirrors": _texts,
     "repositories": _repositories,

@@ -12,6 +12,11 @@ from bringup.settings import KEYS, READERS, RepositoryOverride, Settings, read_s
 
 URL = "https://mirror.example/cuda/{distro}/{arch}/"
 
+
+def own(facts: dict[str, object]) -> dict[str, object]:
+    return {"train": {"reference": "r/t:1", "cuda": "12.8", **facts}}
+
+
 WRONG = [
     ("gpu_driver_brnach", "lts", "unknown setting gpu_driver_brnach; did you mean gpu_driver_branch?"),
     ("gpu_image", ["x"], "did you mean gpu_images?"),
@@ -39,6 +44,19 @@ WRONG = [
     ("gpu_images", ["auto", "Team/Train:7"], "gpu_images is 'Team/Train:7': it is no name of an image"),
     ("gpu_images", ["registry.example/train@sha256:5a5a"], "it is no name of an image"),
     ("gpu_images", ["pytorch pytorch"], "it is no name of an image"),
+    ("gpu_images_own", ["x"], "it must be a mapping from a name to the facts of an image"),
+    ("gpu_images_own", {"Train": {}}, "gpu_images_own['Train'] is 'Train': the name of an own image has small letters"),
+    ("gpu_images_own", {"train": "x"}, "it must be a mapping with reference and cuda"),
+    ("gpu_images_own", {"train": {"cuda": "12.8"}}, "gpu_images_own['train']['reference'] is None: it is needed, as text in quotes"),
+    ("gpu_images_own", {"train": {"reference": "r/t:1", "cuda": 12.8}}, "['cuda'] is 12.8: it is needed, as text in quotes"),
+    ("gpu_images_own", {"train": {"reference": "r/t:1", "cuda": "12.x"}}, "it must be a version such as 12.8"),
+    ("gpu_images_own", own({"reference": "r/T:1"}), "it must be host/path:tag in lower case"),
+    ("gpu_images_own", own({"smm": []}), "did you mean sm?"),
+    ("gpu_images_own", own({"sm": ["sm_90a"]}), "['sm'] is 'sm_90a': it must be a number such as 90"),
+    ("gpu_images_own", own({"digest": "sha256:12"}), "64 hexadecimal digits"),
+    ("gpu_images_own", own({"architectures": ["arm64"]}), "it must be one of x86_64, aarch64"),
+    ("gpu_images_own", own({"torch": 2.9}), "it must be text: put quotes around it"),
+    ("gpu_images_own", own({"compressed_bytes": "3g"}), "it must be a whole number of bytes"),
     ("gpu_insecure_registries", {"a": 1}, "it must be a list of texts"),
     ("gpu_memlock", "64g", "it must be unlimited or a whole number of bytes"),
     ("gpu_memlock", 1.5, "it must be unlimited"),
@@ -110,3 +128,15 @@ def test_other_data_of_a_host_is_none_of_ours() -> None:
 def test_settings_cannot_be_changed_once_they_are_read() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().reboot = "always"  # type: ignore[misc]
+
+
+def test_own_images_with_their_facts() -> None:
+    facts = {
+        "reference": "registry.example/train:7",
+        "cuda": "12.8",
+        "sm": [80, "sm_90", "10.0"],
+        "compressed_bytes": 5_000_000_000,
+    }
+    found = read_settings({"gpu_images_own": {"train": facts}}).images_own["train"]
+    assert (found.name, found.sm, found.architectures, found.torch) == ("train", (80, 90, 100), ("x86_64",), None)
+    assert found.pinned == "registry.example/train:7"

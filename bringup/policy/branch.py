@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from bringup import versions
-from bringup.catalog import Branch, Catalog, Distro, Gpu, Image
+from bringup.catalog import Branch, Catalog, Distro, Gpu
 from bringup.policy import Refused
+from bringup.policy.fit import Loaded
 from bringup.policy.gpus import is_driver_unknown, lowest_version, named, refuse_unlike, unusable
-from bringup.policy.images import named_images, named_problem
+from bringup.policy.images import named_problem
 from bringup.policy.source import Source, present_branch
 from bringup.settings import Settings
 from bringup.survey import Survey
@@ -46,12 +47,10 @@ class Choice:
     def drives(self, branch: Branch) -> bool:
         return unusable(branch, self.boards, self.catalog) is None
 
-    def images(self) -> list[Image]:
-        return named_images(self.settings, self.catalog)
-
-    def image_problem(self, branch: Branch) -> str | None:
-        """Why one of the images that are named cannot run with it."""
-        return next(filter(None, (named_problem(each, branch, self.boards, self.arch) for each in self.images())), None)
+    def image_problem(self, branch: Branch, version: str | None = None) -> str | None:
+        """Why one of the images that are named cannot run with it, or with one version of it."""
+        loaded = Loaded(branch, version or branch.newest)
+        return named_problem(self.settings, self.catalog, loaded, self.boards, self.arch)
 
     def has_kind(self, branch: Branch) -> bool:
         kind = self.settings.kernel_module

@@ -70,7 +70,7 @@ def adopted(survey: Survey, settings: Settings, catalog: Catalog, distro: Distro
             way = "set gpu_driver_source to preinstalled to keep it, or to nvidia to replace it"
             raise Refused("end-of-life", reason, way)
         choice = Choice(settings, catalog, distro, boards, "nvidia", survey["arch"], today)
-        image = choice.image_problem(branch)
+        image = choice.image_problem(branch, loaded)
         if image is not None:
             raise Refused("image-not-for-host", f"{image}, and {loaded} is loaded", "name another image in gpu_images, or auto")
     return Driver("preinstalled", loaded, module_kind(survey) or "open", (), (), None, (), hold=False)

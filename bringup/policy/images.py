@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from bringup import versions
-from bringup.catalog import Branch, Catalog, Gpu
+from bringup.catalog import Catalog, Gpu
 from bringup.catalog.images import Image
+from bringup.errors import nearest
 from bringup.policy import Refused
+from bringup.policy.fit import Fit, Loaded, fit, numbers
 from bringup.policy.gpus import named
 from bringup.references import without_digest
-from bringup.settings import Settings, nearest
+from bringup.settings import Settings
 
 SHOWN = 6  # names in a message
 
 
-def curated(name: str, catalog: Catalog) -> Image | None:
-    """The catalog's record of an image, by its name or by a reference in any of the ways that Docker takes for the same image."""
-    found = catalog.image(name)
-    if found is not None:
-        return found
+def described(name: str, settings: Settings, catalog: Catalog) -> Image | None:
+    """What is known of an image, the user's own facts first: by its name, or by a reference in any of the ways that Docker takes for it."""
     plain = without_digest(name)
-    return next((each for each in catalog.images if without_digest(each.reference) == plain), None)
-
-
-def named_problem(image: Image, branch: Branch, boards: tuple[Gpu, ...], arch: str) -> str | None:
-    """Why an image that is named cannot run, as far as that is known: what was looked up nowhere refuses nothing."""
-    return image.problem(branch, () if image.sm is None else boards, None if "architectures" in image.recalled else arch)
+    for each in (*settings.images_own.values(), *catalog.images):
+        if name in (each.name, each.reference) or without_digest(each.reference) == plain:
+            return each
+    return None
 
 
 def named_images(settings: Settings, catalog: Catalog) -> list[Image]:
-    """Those of the settings that the catalog knows."""
-    found = (curated(each, catalog) for each in settings.images if each != "auto")
+    """Those of the settings of which something is known."""
+    found = (described(each, settings, catalog) for each in settings.images if each != "auto")
     return [each for each in found if each is not None]
 
 
-def branch_of(wanted: str, catalog: Catalog) -> Branch | None:
-    """The catalog's record for a branch or a version; None where it has none."""
-    number = int(wanted) if wanted.isdigit() else versions.branch_or_none(wanted)
-    return catalog.branch(number) if number is not None else None
+def named_fits(
+    settings: Settings, catalog: Catalog, driver: Loaded, boards: tuple[Gpu, ...], arch: str
+) -> list[tuple[Image, Fit]]:
+    """Whether the images that are named can run. What is not known refuses nothing: it is a note."""
+    return [(each, fit(each, driver, boards, arch, catalog)) for each in named_images(settings, catalog)]
+
+
+def named_problem(settings: Settings, catalog: Catalog, driver: Loaded, boards: tuple[Gpu, ...], arch: str) -> str | None:
+    """Why one of the images that are named cannot run."""
+    return next((each.why for _, each in named_fits(settings, catalog, driver, boards, arch) if each.runs is False), None)
 
 
 def choose_images(settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
@@ -45,39 +47,38 @@ def choose_images(settings: Settings, catalog: Catalog, wanted: str, boards: tup
 
 
 def _reference(name: str, settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> str:
-    branch = branch_of(wanted, catalog)
-    fit = [each for each in catalog.images if branch and each.problem(branch, boards, arch) is None]
+    driver = Loaded.of(wanted, catalog)
     if name == "auto":
-        return _newest_pytorch(fit, catalog, wanted, boards, arch).pinned
-    image = curated(name, catalog)
+        return _newest_pytorch(catalog, wanted, boards, arch).pinned
+    image = described(name, settings, catalog)
     if image is None:
         if "/" in name or ":" in name:
             return name
-        names = tuple(each.name for each in catalog.images)
-        some = ", ".join(each.name for each in fit[:SHOWN]) or "none that fits this host"
-        way = f"name a full reference, or one of the catalog's ({some}{' …' if len(fit) > SHOWN else ''})"
-        raise Refused("unknown-image", f"there is no curated image {name}{nearest(name, names)}", way)
-    if branch is not None and (problem := named_problem(image, branch, boards, arch)):
-        raise Refused("image-not-for-host", problem, "name another image in gpu_images, or auto")
+        fitting = [each for each in catalog.images if driver and fit(each, driver, boards, arch, catalog).runs]
+        some = ", ".join(each.name for each in fitting[:SHOWN]) or "none that fits this host"
+        way = f"name a full reference, or one of the catalog's ({some}{' …' if len(fitting) > SHOWN else ''})"
+        known = (*settings.images_own, *(each.name for each in catalog.images))
+        raise Refused("unknown-image", f"there is no curated image {name}{nearest(name, known)}", way)
+    found = fit(image, driver, boards, arch, catalog) if driver is not None else None
+    if found is not None and found.runs is False:
+        raise Refused("image-not-for-host", found.why, "name another image in gpu_images, or auto")
     return name if "@" in name else image.pinned
 
 
-def _newest_pytorch(fit: list[Image], catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> Image:
+def _newest_pytorch(catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> Image:
     """The newest official PyTorch image that fits; where there is none (arm64), NVIDIA's. Raises Refused."""
+    driver = Loaded.of(wanted, catalog)
+    fitting = [each for each in catalog.images if driver and fit(each, driver, boards, arch, catalog).runs]
     for family, flavour in (("pytorch", "runtime"), ("ngc", "devel")):
-        found = [each for each in fit if each.family == family and each.flavour == flavour]
+        found = [each for each in fitting if each.family == family and each.flavour == flavour]
         if found:
             return newest(found)
     why = f"no curated PyTorch image runs on {named(boards)} with driver {wanted} on {arch}"
-    if branch_of(wanted, catalog) is None:
+    if driver is None:
         why = f"the branch of driver {wanted} is not in the catalog, so which image it runs is not known"
     raise Refused("no-image", why, "name one of your own in gpu_images")
 
 
 def newest(images: list[Image]) -> Image:
     """By PyTorch's version, then by CUDA's."""
-
-    def numbers(text: str | None) -> tuple[int, ...]:
-        return tuple(int(part) for part in (text or "0").split("+")[0].split(".") if part.isdigit())
-
     return max(images, key=lambda each: (numbers(each.torch), numbers(each.cuda)))

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from bringup import versions
 from bringup.catalog import Catalog, Distro, Gpu
 from bringup.policy.engine import cgroup_driver
+from bringup.policy.fit import Loaded
 from bringup.policy.gpus import candidates_of, named
+from bringup.policy.images import named_fits
+from bringup.settings import Settings
 from bringup.sources import broken_files
 from bringup.survey import Survey, gpus, installed, known, loaded_version, unreadable
 from bringup.target import Target
@@ -19,13 +22,14 @@ WORKAROUNDS = {  # on the kernel command line, each with what it does
 }
 
 
-def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | None) -> list[str]:
+def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | None, settings: Settings) -> list[str]:
     return [
         *_driver(survey, target, catalog),
         *_gpus(survey, target, catalog),
         *_kernels(survey, target),
         *_docker(survey, target),
         *_packages(survey, target, distro),
+        *_images(survey, target, catalog, settings),
         *_reading(survey),
     ]
 
@@ -134,6 +138,19 @@ def _is_enabled(lists: str, name: str) -> bool:
     names = {"crb": r"[^]]*(?:crb|codeready-builder|powertools)[^]]*"}.get(name, re.escape(name))
     blocks = re.findall(rf"^\[({names})\]([^\[]*)", lists, re.M | re.I)
     return any(not re.search(r"^enabled\s*=\s*0", text, re.M) for title, text in blocks if not re.search("debug|source", title))
+
+
+def _images(survey: Survey, target: Target, catalog: Catalog, settings: Settings) -> Iterator[str]:
+    """What is not known of the images that are named, and what runs only by forward compatibility."""
+    driver = Loaded.of(target.driver.wanted, catalog) if target.driver else None
+    if driver is None:
+        return
+    boards = tuple({one.name: one for each in gpus(survey) for one in candidates_of(each, catalog)}.values())
+    for image, found in named_fits(settings, catalog, driver, boards, survey["arch"]):
+        if found.runs is None:
+            yield found.why
+        elif found.forward:
+            yield f"{image.name} runs by forward compatibility alone: {found.why}"
 
 
 def _reading(survey: Survey) -> Iterator[str]:

@@ -67,5 +67,6 @@ def chosen(settings: Settings) -> dict[str, Any]:
         value = getattr(settings, each.name)
         if value != getattr(default, each.name):
             found[each.name] = sorted(value) if isinstance(value, frozenset) else value
+    found["images_own"] = {name: each.pinned for name, each in settings.images_own.items()}
     found["repositories"] = {name: override.url for name, override in settings.repositories.items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if value}

@@ -106,3 +106,43 @@ def test_help_reads_neither_yaml_nor_pyinfra() -> None:
     modules = done.stdout.splitlines()[-1]
     assert "usage: bringup" in done.stdout
     assert not any(f"'{name}'" in modules for name in ("yaml", "pyinfra", "gevent", "bringup.catalog"))
+
+
+def images(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
+    code = main(["catalog", "images", *words])
+    return code, capsys.readouterr().out.splitlines()
+
+
+def test_images_is_a_table_with_a_reason_for_each_no(capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = images(capsys, "--gpu", "H100", "--driver", "570.211.01")
+    rows = [line.split(None, 9) for line in printed[1 : printed.index("")]]
+    assert code == 0 and printed[0].split() == ["IMAGE", "CUDA", "TORCH", "FLAVOUR", "SIZE", "RUNS", "WHY"]
+    assert {row[8] for row in rows} == {"yes", "no", "?"} and all(row[9] for row in rows)
+    why = next(row[9] for row in rows if row[0] == "pytorch-2.14.1-cuda13.2")
+    assert why == "pytorch-2.14.1-cuda13.2 needs a driver for CUDA 13 (580 or newer), branch 570 is for CUDA 12.8"
+    assert any(line.startswith("devel: with compilers") for line in printed)
+    assert printed[-1].startswith("for H100 SXM5 80GB, ") and printed[-1].endswith(" on x86_64")
+
+
+def test_images_for_gpus_that_no_driver_of_the_branch_drives(capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = images(capsys, "--gpu", "V100 SXM2 32GB", "--driver", "595")
+    assert code == 1 and "Tesla V100 SXM2 32GB has no driver after branch 580" in printed[1]
+
+
+def test_images_of_one_flavour_and_without_a_driver(capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = images(capsys, "--flavour", "base")
+    assert code == 0 and printed[1].split() == ["cuda-13.4.2-base", "13.4", "-", "base", "?", "/", "?", "GB"] and printed[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--gpu", "H10O", "--driver", "580"], "the catalog has no GPU 'H10O'; did you mean H100?"),
+        (["--gpu", "H100"], "--gpu needs --driver"),
+        (["--gpu", "H100", "--driver", "58O"], "the catalog has no driver '58O': give a branch or a version of 450, "),
+    ],
+)
+def test_images_asked_wrongly(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "images", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1

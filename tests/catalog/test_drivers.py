@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from bringup.catalog import Catalog, Gpu
 
 
@@ -43,37 +41,6 @@ def test_a_toolkit_is_found_by_its_patch_release(catalog: Catalog) -> None:
     assert catalog.cuda("12.7") is None
     newest = catalog.cuda("13.5")
     assert newest is not None and newest.driver_full is None
-
-
-@pytest.mark.parametrize(
-    ("image", "branch", "board", "problem"),
-    [
-        ("pytorch-2.14.1-cuda13.2", 580, "H200 SXM 141GB", None),  # 13.2 on a driver for 13.0: minor versions are compatible
-        ("pytorch-2.14.1-cuda13.2", 570, "H200 SXM 141GB", "needs a driver for CUDA 13"),
-        ("pytorch-2.14.1-cuda12.6", 580, "H200 SXM 141GB", None),
-        ("pytorch-2.14.1-cuda12.6", 535, "H200 SXM 141GB", None),
-        ("pytorch-2.14.1-cuda12.6", 470, "Tesla T4", "needs a driver for CUDA 12"),
-        ("pytorch-2.14.1-cuda12.6", 580, "B200 SXM6", "has no code for B200"),
-        ("pytorch-2.14.1-cuda13.2", 580, "B300 SXM6 AC", None),  # 10.3 runs sm_100
-        ("pytorch-2.14.1-cuda13.2", 580, "L40S", None),  # 8.9 runs sm_86
-        ("pytorch-2.14.1-cuda13.2", 580, "Tesla V100 SXM2 16GB", "has no code for Tesla V100"),
-        ("pytorch-2.14.1-cuda12.6", 580, "Tesla P40", None),  # 6.1 runs sm_60
-        ("ngc-pytorch-24.12", 580, "H200 SXM 141GB", "not known whether"),
-        ("cuda-13.4.2-base", 580, "H200 SXM 141GB", None),  # no torch, so no code to ask for
-    ],
-)
-def test_images_on_drivers_and_gpus(catalog: Catalog, image: str, branch: int, board: str, problem: str | None) -> None:
-    found, driver = catalog.image(image), catalog.branch(branch)
-    assert found is not None and driver is not None
-    said = found.problem(driver, [gpu(catalog, board)])
-    assert (said is None) if problem is None else (said is not None and problem in said)
-    assert found.runs_on(driver, [gpu(catalog, board)]) == (problem is None)
-
-
-def test_an_image_of_another_architecture(catalog: Catalog) -> None:
-    found, driver = catalog.image("pytorch-2.14.1-cuda13.2"), catalog.branch(580)
-    assert found is not None and driver is not None
-    assert found.runs_on(driver, [], "x86_64") and not found.runs_on(driver, [], "aarch64")
 
 
 def test_an_image_is_found_by_reference_and_pulled_by_digest(catalog: Catalog) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from bringup import versions
 from bringup.catalog import Catalog, Gpu
+from bringup.policy.fit import Loaded, fit
 from bringup.settings import Settings
 from bringup.target import Injected
 
@@ -103,9 +104,9 @@ def reference(named: str, catalog: Catalog, loaded: str | None, boards: Iterable
     if named != "auto":
         image = catalog.image(named)
         return image.pinned if image else None
-    branch = catalog.branch(versions.branch_of(loaded)) if loaded else None
+    driver = Loaded.of(loaded, catalog) if loaded else None
     gpus = [each.gpu for each in boards if each.gpu]
-    return next((each.pinned for each in catalog.images if branch and each.runs_on(branch, gpus)), None)
+    return next((each.pinned for each in catalog.images if driver and fit(each, driver, gpus, None, catalog).runs), None)
 
 
 def may_raise_limits(status: str) -> bool:
