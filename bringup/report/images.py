@@ -64,7 +64,7 @@ def image_lines(
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
     yield ""
     yield from (f"{name}: {what}" for name, what in FLAVOURS.items() if flavour in (None, name))
-    yield f"sizes: compressed / on the disk; ? is not known, and what is not known is taken as {catalog.default_unpack_ratio:g} × compressed"
+    yield f"sizes: compressed / on the disk; ? is not known, and taken as {catalog.default_unpack_ratio:g} × compressed"
     if boards:
         yield f"for {', '.join(each.name for each in boards)} on {arch}"
 
