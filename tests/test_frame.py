@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,20 @@ class Ran:
         return found
 
 
+def on_time(given: dict[str, Any]) -> dict[str, Any]:
+    """With the clock of now: these hosts were made when the tests were collected, a minute ago on a busy machine."""
+    answers = given.get("fake_responses", {})
+    lines = list(answers.get(SURVEY, []))
+    for at in (place + 1 for place, line in enumerate(lines[:-1]) if line == "@@clock ok"):
+        lines[at] = f"|{time.time():.3f}"
+    return {**given, "fake_responses": {**answers, SURVEY: lines}} if lines else given
+
+
 def pyinfra(folder: Path, hosts: dict[str, dict[str, Any]], deploy: str, *options: str, inventory: str = "") -> Ran:
     """`pyinfra -y INVENTORY deploys/DEPLOY`; the inventory lies outside of the checkout."""
     file = folder / "fleet.py"
     reports = folder / "reports"
-    every = [(name, {**given, "gpu_reports": str(reports)}) for name, given in hosts.items()]
+    every = [(name, {**on_time(given), "gpu_reports": str(reports)}) for name, given in hosts.items()]
     file.write_text(f"hosts = {every!r}\n")
     command = [sys.executable, "-m", "pyinfra", "-y", *options, inventory or str(file), f"deploys/{deploy}"]
     done = subprocess.run(
