@@ -61,6 +61,7 @@ class Driver:
     floor: str | None = None  # the branch's oldest version without known holes
     lowest: str | None = None  # the lowest version of the branch that knows the host's GPUs; None: any of it
     stream: str | None = None  # dnf's module stream that has the packages
+    way_out: str = ""  # what to set where its module does not compile
 
     @property
     def is_ours(self) -> bool:

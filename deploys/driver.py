@@ -10,6 +10,7 @@ def install(target: Target) -> None:
     driver.driver_repository(name="driver-repository", target=target)
     driver.kernel_headers(name="kernel-headers", target=target)
     driver.driver_packages(name="driver-packages", target=target)
+    driver.kernel_modules(name="kernel-modules", target=target)
     driver.driver_loaded(name="driver-loaded", target=target)
     reboot(name="reboot", target=target)
     driver.wanted_driver_runs(name="driver-runs", target=target)

@@ -8,7 +8,7 @@ from . import expect
 from .pyinfra_run import Run
 
 # what the packages do themselves, at their installation or at the reboot; a plan cannot know
-MAY_BE_DONE_ALREADY = ("driver-services", "cdi-spec")
+MAY_BE_DONE_ALREADY = ("kernel-modules", "driver-services", "cdi-spec")
 
 
 def expect_converged(run: Run, hosts: Iterable[str], reboots: int | None = None) -> Run:

@@ -11,6 +11,7 @@ from typing_extensions import override
 from bringup.survey import LockHolder
 
 LOCKS_SCRIPT = Path(__file__).with_name("package_locks.sh")
+DKMS_FAILURE = Path(__file__).with_name("dkms_failure.sh").read_text()
 
 # Reads a source's key and index into folders of its own: nothing of the host's apt is touched, and no lock is needed.
 INDEX_SCRIPT = r"""
@@ -30,15 +31,6 @@ apt_() { program=$1; shift; "$program" -o Dir::Etc::sourcelist="$work/sources.li
     -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@"; }
 if ! said=$(apt_ apt-get -q update -eany 2>&1); then printf '%s\n' "$said" | sed 's/^/index-problem /'; exit 0; fi
 apt_ apt-cache madison "$@" | sed -n 's/^ *\([^ |]*\) *| *\([^ |]*\) *|.*/version \1 \2/p'
-"""
-
-
-# a compiler's own line first: a bare "error" is in its options too
-BUILD_SCRIPT = r"""
-log=$(ls -t /var/lib/dkms/*/*/build/make.log /var/lib/dkms/*/*/*/*/log/make.log 2>/dev/null | head -n 1)
-[ -n "$log" ] || exit 0
-grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" ||
-    grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log" || true
 """
 
 
@@ -95,13 +87,39 @@ class RepositoryIndex(FactBase[Index]):
         return index
 
 
-class DkmsBuild(FactBase[str | None]):
-    """The first error of the newest DKMS build log, or None where there is no log (or no error in it)."""
+# what apt would install of each, from the lists that it has: NAME VERSION; the first line says that it answered
+OFFERED_SCRIPT = r"""
+options=$1; shift
+# shellcheck disable=SC2086 # a list of options without blanks
+said=$(LC_ALL=C apt-cache $options policy "$@" 2>/dev/null) || exit 0
+echo answered; printf '%s\n' "$said" |
+    awk '/^[^ ].*:$/ {name = $1; sub(/:$/, "", name)} $1 == "Candidate:" && $2 != "(none)" {print name, $2}'
+"""
+
+
+class PackagesOffered(FactBase[dict[str, str] | None]):
+    """The version of each package that apt would install now; without those that it has nowhere. None where apt does not say.
+
+    + options: for apt, where it shall not read all of its sources
+    """
 
     @override
-    def command(self) -> StringCommand:
-        return StringCommand("sh", "-c", QuoteString(BUILD_SCRIPT))
+    def command(self, packages: list[str], options: list[str] | None = None) -> StringCommand:
+        given = (QuoteString(each) for each in (" ".join(options or []), *packages))
+        return StringCommand("sh", "-c", QuoteString(OFFERED_SCRIPT), "sh", *given)
+
+    @override
+    def process(self, output: list[str]) -> dict[str, str] | None:
+        return dict(line.split(" ", 1) for line in output[1:]) if output[:1] == ["answered"] else None
+
+
+class DkmsFailure(FactBase[str | None]):
+    """What stopped the newest build of a kernel module that failed: module, kernel, and the first error. None where none failed."""
+
+    @override
+    def command(self) -> str:
+        return f"{DKMS_FAILURE}\ndkms_failure"
 
     @override
     def process(self, output: list[str]) -> str | None:
-        return next((each.strip()[:300] for each in output if each.strip()), None)
+        return next((each.strip() for each in output if each.strip()), None)

@@ -113,9 +113,12 @@ job_sh disks df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -k "$d" | t
 # shellcheck disable=SC2016
 job_sh inodes df 'for d in / /var/lib/docker; do [ -d "$d" ] && df -P -i "$d" | tail -n 1; done; true'
 job secure_boot mokutil --sb-state
-# Debian's own packages call the module nvidia-current
-job_sh module_version modinfo 'modinfo -F version nvidia 2>/dev/null || modinfo -F version nvidia-current'
-job_sh module_license modinfo 'modinfo -F license nvidia 2>/dev/null || modinfo -F license nvidia-current'
+# Debian's own packages call the module nvidia-current, or nvidia-current-open
+# shellcheck disable=SC2016
+of_module='for name in nvidia nvidia-current nvidia-current-open; do
+    said=$(modinfo -F "$field" $name 2>/dev/null) && [ -n "$said" ] && echo "$said" && exit; done; modinfo -F "$field" nvidia'
+job_sh module_version modinfo "field=version; $of_module"
+job_sh module_license modinfo "field=license; $of_module"
 # a package can be installed and its program gone, which only a container's start would tell
 job_sh toolkit nvidia-ctk 'command -v nvidia-container-runtime >/dev/null || { echo "nvidia-container-runtime is missing"; exit 1; }; nvidia-ctk --version'
 job engine docker --version

@@ -14,7 +14,7 @@ from bringup.errors import HostError
 from bringup.index import reason
 from bringup.sources import Broken, broken_files
 from bringup.steps import provenance
-from bringup.steps.packages import to_hold
+from bringup.steps.packages import half_configured, to_hold
 from bringup.target import Repository, Target
 from facts import live
 from facts.packages import Index, PackageLocks
@@ -51,7 +51,8 @@ def package_manager(target: Target) -> Commands:
             live.survey(fresh=True)
     if needed("package-manager", target):
         yield from locks_free(target.lock_timeout_s)
-        yield StringCommand("sh", "-c", QuoteString(CONFIGURE), _timeout=INSTALL_TIMEOUT_S)
+        unfinished = (QuoteString(each) for each in half_configured(live.survey(), target))
+        yield StringCommand("sh", "-c", QuoteString(CONFIGURE), "sh", *unfinished, _timeout=INSTALL_TIMEOUT_S)
 
 
 def _wait_for_cloud_init(timeout_s: int) -> None:
@@ -96,9 +97,14 @@ def _wait_for_locks(state: State, host: Host, timeout_s: int) -> bool:
         waited += step_s
 
 
-def apt_get(*arguments: str, view: tuple[str, ...] = ()) -> StringCommand:
-    """`apt-get` without questions; passing faults are tried again, and a failed DKMS build is named by its first error."""
-    quoted = (QuoteString(each) for each in ("apt-get", *OPTIONS, *view, "-o", "DPkg::Lock::Timeout=300", *arguments))
+def apt_get(*arguments: str, view: tuple[str, ...] = (), fragile: Iterable[str] = (), way_out: str = "") -> StringCommand:
+    """`apt-get` without questions; passing faults are tried again, and a failed DKMS build is named by its first error.
+
+    + fragile: packages that are removed again where their kernel module does not compile, so that apt can be used after it
+    + way_out: what is then said to help
+    """
+    command = ("apt-get", *OPTIONS, *view, "-o", "DPkg::Lock::Timeout=300", *arguments)
+    quoted = (QuoteString(each) for each in (" ".join(fragile), way_out, *command))
     return StringCommand("sh", "-c", QuoteString(RETRYING), "sh", *quoted, _timeout=INSTALL_TIMEOUT_S)
 
 
@@ -143,7 +149,7 @@ def _view_without(broken: list[Broken]) -> Iterator[PyinfraCommand]:
 def _update_all(state: State, host: Host) -> bool:
     """All sources; what could not be read is remarked, and is nobody's failure here."""
     view = view_options(host)
-    _, said = shell.run(host, RETRYING, "apt-get", "-q", *view, "update", timeout_s=UPDATE_TIMEOUT_S)
+    _, said = shell.run(host, RETRYING, "", "", "apt-get", "-q", *view, "update", timeout_s=UPDATE_TIMEOUT_S)
     errors = [line.strip() for line in said.splitlines() if line.startswith(("E: ", "Err:", "W: "))]
     if errors:
         remark(host, f"some package sources could not be read: {reason(said)}")
@@ -166,11 +172,13 @@ def install(
     *,
     others: tuple[str, ...] = (),
     reinstall: bool = False,
+    way_out: str = "",
 ) -> Iterator[PyinfraCommand]:
     """Install packages; with `choose`, exactly the versions that it picks from our repository's index. Held ones are released first.
 
     + others: what is there and may have to change with them; `choose` sees their versions, too
     + reinstall: also those that are there, whose files are not
+    + way_out: what helps where a kernel module of theirs does not compile
     """
     if not state.is_executing:
         yield StringCommand("true")
@@ -190,7 +198,7 @@ def install(
     yield from _remember_new(packages)
     view = view_options(live.current_host())
     yield apt_get("--simulate", *wanted, view=view)  # what cannot be resolved fails here, before anything is unpacked
-    yield apt_get(*wanted, view=view)
+    yield apt_get(*wanted, view=view, fragile=packages, way_out=way_out)
 
 
 def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:

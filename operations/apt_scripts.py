@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bringup.index import FINAL, PASSING
+from facts.packages import DKMS_FAILURE
 
 # noninteractive; the user's configuration files and running services are left as they are by package tools
 ENVIRONMENT = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 LC_ALL=C"
@@ -16,23 +17,31 @@ for file in /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
     ln -s "$file" {VIEW}/
 done
 """
-# The first error of the newest DKMS build that was made since $stamp, so that it is the last line and the reason.
-NAME_BUILD = r"""
-name_build() {
-    log=$(find /var/lib/dkms -name make.log -newer "$stamp" 2>/dev/null | head -n 1)
-    [ -n "$log" ] || return 0
-    # a compiler's own line first: a bare "error" is in its options too (-Werror=...)
-    error=$(grep -m 1 -E '^[^ ]+:[0-9]+:([0-9]+:)? (fatal )?error:' "$log" ||
-        grep -m 1 -E '(^|[^a-z_=-])error: |Error [0-9]|No rule to make' "$log")
-    module=${log#/var/lib/dkms/}; kernel=$(sed -n 's/.*for kernel[: ]*\([^ ]*\).*/\1/p' "$log" | head -n 1)
-    echo "gpu-bringup: DKMS could not build ${module%%/build*}${kernel:+ for kernel $kernel}: ${error:-see $log}" >&2
+# A package whose kernel module did not compile is left half configured, and every later apt would build, and fail, again: of the named
+# ones, those are removed. Not where something beyond the driver set would go with them.
+SETTLE = r"""
+settle() {
+    half=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | sed -n 's/ half-configured$//p')
+    [ -n "$half" ] || return 0
+    # shellcheck disable=SC2086 # a list of names
+    gone=$(apt-get -s remove $half 2>/dev/null | sed -n 's/^Remv \([^ ]*\).*/\1/p')
+    for each in $gone; do
+        case $each in *nvidia*|libcuda*|libnv*|libxnvctrl*|cuda-drivers*) continue ;; esac
+        echo "$each needs $half, which stays half configured" >&2
+        return 0
+    done
+    # shellcheck disable=SC2086
+    apt-get -q -y -o DPkg::Lock::Timeout=300 remove $half
 }
 """
-# Runs its arguments; what passes by itself (the pattern is bringup.index.PASSING's) is tried again, three times.
+# Runs its arguments from the third on; what passes by itself (the pattern is bringup.index.PASSING's) is tried again, three times.
+# $1: packages to settle, $2: the way out, where a kernel module does not compile.
 RETRYING = (
-    NAME_BUILD
+    DKMS_FAILURE
+    + SETTLE
     + rf"""
 export {ENVIRONMENT}
+fragile=$1 way_out=$2; shift 2
 stamp=$(mktemp) && said=$(mktemp) || exit 1
 trap 'rm -f "$stamp" "$said"' EXIT
 for pause in {" ".join(str(each) for each in RETRY_PAUSES_S)} 0; do
@@ -44,18 +53,30 @@ for pause in {" ".join(str(each) for each in RETRY_PAUSES_S)} 0; do
     grep -qiE '{PASSING.pattern}' "$said" || break
     echo "tried again in $pause s" >&2; sleep $pause
 done
-name_build
+why=$(dkms_failure "$stamp")
+if [ -n "$why" ]; then
+    # shellcheck disable=SC2086 # a list of names
+    [ -z "$fragile" ] || settle $fragile
+    echo "gpu-bringup: $why${{way_out:+; $way_out}}" >&2
+fi
 exit $code
 """
 )
+# Finishes what was interrupted. Of the packages named, one whose module does not compile is removed, so that the driver's own step decides.
 CONFIGURE = (
-    NAME_BUILD
+    DKMS_FAILURE
+    + SETTLE
     + rf"""
 export {ENVIRONMENT}
 stamp=$(mktemp) || exit 1
 trap 'rm -f "$stamp"' EXIT
-dpkg --configure -a --force-confold --force-confdef && exit 0
-name_build
+configure() {{ dpkg --configure -a --force-confold --force-confdef; }}
+configure && exit 0
+why=$(dkms_failure "$stamp")
+if [ -n "$why" ]; then
+    [ $# = 0 ] || {{ settle "$@"; configure && exit 0; }}
+    echo "gpu-bringup: $why" >&2
+fi
 exit 1
 """
 )

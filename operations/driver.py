@@ -10,16 +10,18 @@ from pyinfra.api import QuoteString, StringCommand
 from bringup.errors import HostError
 from bringup.index import pick, pick_alongside
 from bringup.steps import driver as steps
+from bringup.steps import kernel_modules as modules
 from bringup.steps.packages import alongside
 from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
 from facts import live
-from facts.packages import DkmsBuild, Index
+from facts.packages import DkmsFailure, Index, PackagesOffered
 from operations import apt, sources
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 
+BUILD_TIMEOUT_S = 1800  # two minutes on two cores; a small machine takes longer
 SERVICE_TIMEOUT_S = 180  # nvidia-persistenced on an 8-GPU host without persistence takes a minute
 
 # Made anew for all kernels, then looked into: an initramfs with nouveau and without our list loads it before the root file system is there.
@@ -38,6 +40,16 @@ for image in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; d
     esac
 done
 """
+# The sources of one version for one kernel; a distribution calls the module otherwise than NVIDIA does. Whatever dkms says: what counts
+# is whether the module is there.
+BUILD = """
+for conf in /usr/src/nvidia*-"$1"/dkms.conf; do
+    [ -e "$conf" ] || continue
+    name=${conf%-"$1"/dkms.conf}
+    dkms install --force -m "${name##*/}" -v "$1" -k "$2" </dev/null
+done
+true
+"""
 # Our own daemons hold the modules; a client that came meanwhile keeps them, and rmmod says so. $? is always 0: the reboot step looks.
 UNLOAD = """
 [ -d /sys/module/nvidia ] || exit 0
@@ -52,8 +64,23 @@ true
 @host_operation
 def kernel_headers(target: Target) -> Commands:
     """Headers of the running kernel, which the module is built against, and what brings those of the next kernel."""
-    if needed("kernel-headers", target) and target.driver:
-        yield from apt.install(target, target.driver.headers, None, None)
+    if needed("kernel-headers", target) is None or target.driver is None:
+        return
+    headers = target.driver.headers
+    if state.is_executing:
+        yield from apt.fresh_index(target)
+        headers = steps.headers_to_be_had(live.survey(), headers, offered(headers))
+    if headers:
+        yield from apt.install(target, headers, None, None)
+
+
+def offered(packages: tuple[str, ...]) -> Mapping[str, str]:
+    """The versions that apt would install now. Raises HostError where apt does not say."""
+    host = live.current_host()
+    found = host.get_fact(PackagesOffered, packages=list(packages), options=list(apt.view_options(host)), _ignore_errors=True)
+    if found is None:
+        raise HostError("apt did not say which packages it could install: see `apt-cache policy` on the host")
+    return found
 
 
 @host_operation
@@ -80,7 +107,7 @@ def driver_repository(target: Target) -> Commands:
 
 @host_operation
 def driver_packages(target: Target) -> Commands:
-    """The driver's packages, all of one version from one source; then its module must be there: apt succeeds without one."""
+    """The driver's packages, all of one version from one source; a module that does not compile is named, and its package removed."""
     if needed("driver-packages", target) is None or target.driver is None:
         return
     driver: Driver = target.driver
@@ -90,12 +117,30 @@ def driver_packages(target: Target) -> Commands:
         chosen = pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
         return chosen | pick_alongside(index["versions"], others, chosen)
 
-    yield from apt.install(target, driver.packages, driver.repository, choose, others=others)
-    if state.is_executing and known(live.survey(fresh=True)["driver"]["module_version"]) is None:
-        kernel = live.survey()["kernel"]
-        build = live.current_host().get_fact(DkmsBuild, _ignore_errors=True)
-        why = f"DKMS says: {build}" if build else "see `dkms status` on the host"
-        raise HostError(f"the driver's packages are installed and kernel {kernel} has no nvidia module; {why}")
+    if state.is_executing and driver.repository is None:
+        yield from apt.fresh_index(target)
+        steps.check_offered(driver, offered(driver.packages))
+    yield from apt.install(target, driver.packages, driver.repository, choose, others=others, way_out=driver.way_out)
+
+
+@host_operation
+def kernel_modules(target: Target) -> Commands:
+    """The module for the kernel that runs and for the next one: apt succeeds without one, and DKMS builds for one kernel of them."""
+    if needed("kernel-modules", target) is None or target.driver is None:
+        return
+    if not state.is_executing:
+        yield StringCommand("true")
+        return
+    yield from apt.locks_free(target.lock_timeout_s)
+    version = modules.source_version(live.survey(), target.driver)
+    for kernel in modules.unbuilt(live.survey()) if version else ():
+        given = QuoteString(str(version)), QuoteString(kernel)
+        yield StringCommand("sh", "-c", QuoteString(BUILD), "sh", *given, _timeout=BUILD_TIMEOUT_S)
+    lacking = modules.unbuilt(live.survey(fresh=True))
+    if lacking:
+        failure = live.current_host().get_fact(DkmsFailure, _ignore_errors=True) or "see `dkms status` on the host"
+        way = f"; {target.driver.way_out}" if target.driver.way_out else ""
+        raise HostError(f"kernel {', '.join(lacking)} has no nvidia module though its packages are installed: {failure}{way}")
 
 
 @host_operation
@@ -133,7 +178,11 @@ def driver_services(target: Target) -> Commands:
 def wanted_driver_runs(target: Target) -> Commands:
     """After the reboot: loaded = installed = wanted, or the host has failed by name."""
     yield from ()
-    if state.is_executing and target.driver and (problem := steps.wrong_version(live.survey(), target.driver)):
+    if not state.is_executing or not target.driver:
+        return
+    if loaded_version(live.survey()) is None and (lacking := modules.lacks_module(live.survey())):
+        raise HostError(lacking)
+    if problem := steps.wrong_version(live.survey(), target.driver):
         if steps.reboot(live.survey(), target):  # not allowed to: the proof says so
             return
         raise HostError(f"{problem}: `dmesg | grep -i nvrm` on the host says why it did not load")

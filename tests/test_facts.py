@@ -13,7 +13,7 @@ import pytest
 
 import facts.packages
 from bringup.startup import docker_ns
-from facts.packages import PackageLocks, RepositoryIndex
+from facts.packages import PackageLocks, PackagesOffered, RepositoryIndex
 from facts.verification import ContainerGpus, CudaStartup, docker_reason
 
 HOSTILE = "a b; $(touch x) `touch x` 'touch x' \"touch x\" \\ \n| touch x & > x"
@@ -143,3 +143,19 @@ def test_an_index_has_the_versions_of_each_package() -> None:
     assert index == {"key": "a2V5", "key_problem": None, "index_problem": None, "versions": {"a": ["2", "1"], "b": ["1:3-1"]}}
     broken = RepositoryIndex().process(["key a2V5", "index-problem W: one", "index-problem E: two"])
     assert broken["index_problem"] == "W: one\nE: two"
+
+
+POLICY = """
+if [ "$1" = -o ] && [ "$2" = broken ]; then exit 100; fi
+printf 'a:\\n  Installed: (none)\\n  Candidate: 1:2-3\\n  Version table:\\n     1:2-3 500\\nb:\\n  Installed: 1\\n  Candidate: (none)\\n'
+"""
+
+
+def test_what_apt_would_install_of_each_package_and_that_it_did_not_say(tmp_path: Path) -> None:
+    def asked(*packages: str, options: tuple[str, ...] = ()) -> dict[str, str] | None:
+        done = sh(PackagesOffered().command(list(packages), list(options)), tmp_path, **{"apt-cache": POLICY})
+        return PackagesOffered().process(done.stdout.splitlines())
+
+    assert asked("a", "b", HOSTILE) == {"a": "1:2-3"}
+    assert asked("a", options=("-o", "broken")) is None
+    assert not (tmp_path / "x").exists()

@@ -32,6 +32,10 @@ def choose_driver(
     stays = versions.branch_or_none(loaded_version(survey)) == branch
     runs = (installed_kind(survey) or module_kind(survey)) if stays else None
     kind = choose_kind(settings, catalog, boards, branch, runs)
+    other: Kind = "proprietary" if kind == "open" else "open"
+    has_other = _offers_kind(choice, branch, other, survey["kernel"])
+    if settings.kernel_module == "auto" and has_other and not _offers_kind(choice, branch, kind, survey["kernel"]):
+        kind, other, has_other = other, kind, False
     signed = is_signed(distro, source, branch)
     _refuse_secure_boot(survey, distro, present, signed=signed)
     packages, services = _packages(survey, distro, boards, source, branch, kind)
@@ -47,6 +51,7 @@ def choose_driver(
         hold_kernel=settings.hold_packages == "driver+kernel",
         lowest=lowest_version(branch, boards),
         floor=catalog.security_floor(branch) if "." not in wanted else None,
+        way_out=_way_out(choice, branch, other if has_other else None),
         stream=found.module_stream if source == "nvidia" and (found := distro.packages(branch, kind)) else None,
     )
 
@@ -74,6 +79,28 @@ def adopted(survey: Survey, settings: Settings, catalog: Catalog, distro: Distro
         if image is not None:
             raise Refused("image-not-for-host", f"{image}, and {loaded} is loaded", "name another image in gpu_images, or auto")
     return Driver("preinstalled", loaded, module_kind(survey) or "open", (), (), None, (), hold=False)
+
+
+def _offers_kind(choice: Choice, branch: int, kind: Kind, kernel: str) -> bool:
+    """Does the source have this kind of module, and can all GPUs use it?"""
+    unfit = "proprietary-only" if kind == "open" else "open-only"
+    if any(each.kernel_module == unfit for each in choice.boards) or not choice.catalog.module_rules.offers(branch, kind):
+        return False
+    if choice.source == "distro":
+        own = choice.distro.own_driver(branch)
+        return own is not None and bool(own.packages(kind, kernel))
+    return choice.distro.packages(branch, kind) is not None
+
+
+def _way_out(choice: Choice, branch: int, other: Kind | None) -> str:
+    """What to set where the module does not compile for the host's kernel: mostly the kernel is newer than the driver."""
+    ways = [f"set gpu_kernel_module to {other}"] if other and choice.settings.kernel_module != other else []
+    newer = [str(each.number) for each in choice.fitting if each.number > branch]
+    if newer:
+        ways.append(f"set gpu_driver_branch to {' or '.join(newer)}, which may know the kernel")
+    if choice.source == "distro":
+        ways.append("set gpu_driver_source to nvidia")
+    return ", or ".join(ways) or "boot an older kernel of the distribution"
 
 
 def is_signed(distro: Distro, source: Source, branch: int) -> bool:

@@ -21,7 +21,7 @@ DRIVER_PACKAGE = re.compile(
     r"nvidia-headless|nvidia-(tesla-|\d+-)*driver|nvidia-open|nvidia-utils|nvidia-x11-drv|cuda-drivers|dkms-nvidia|libnvidia-compute|"
     r"nvidia-(open-)?driver-G0\d|nvidia-compute-G0\d|nvidia-compute-utils)"
 )
-NOT_A_DRIVER = re.compile(r"nvidia-driver-(pinning|local-repo|assistant)|nvidia-kernel-(common|support)")
+NOT_A_DRIVER = re.compile(r"nvidia-driver-(pinning|local-repo|assistant)|nvidia-(open-)?kernel-(common|support|source)")
 UBUNTUS_OWN = re.compile(r"-0ubuntu[\d.]*\.\d+")  # 580.159.03-0ubuntu0.24.04.1; NVIDIA's end in -0ubuntu1 or -1ubuntu1
 
 

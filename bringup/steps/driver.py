@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bringup import versions
+from bringup.errors import HostError
 from bringup.steps import Change, Skip, edited
+from bringup.steps.kernel_modules import next_kernel
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
 from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
 DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
+TOOLS = {"nvidia-modprobe", "nvidia-persistenced"}
 LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
@@ -46,12 +51,41 @@ def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
     if not lacking:  # installed, and yet no headers: the missing module says so
         return None
     after = with_installed(survey, lacking)
+    following = next_kernel(survey)
+    for each in after["kernels"]:
+        each["headers"] = each["headers"] or each["release"] in (survey["kernel"], following and following["release"])
     why = (
         f"kernel {survey['kernel']} has no headers"
         if not there
         else "the next kernel would come without headers, and so without a driver"
     )
     return Change(why, f"install {', '.join(lacking)}", after)
+
+
+def headers_to_be_had(survey: Survey, headers: tuple[str, ...], offered: Mapping[str, str]) -> tuple[str, ...]:
+    """Without the running kernel's (the first) where they are gone from the archive and another kernel will be booted, which can have the
+    module. Raises HostError for all else that apt does not have."""
+    absent = [each for each in headers if each not in offered and installed(survey, each) is None]
+    following = next_kernel(survey)
+    if absent == [headers[0]] and following is not None and following["release"] != survey["kernel"]:
+        return headers[1:]
+    if absent:
+        way = "install the distribution's newest kernel with its headers, boot it, and run this again"
+        raise HostError(f"no package source has {' and '.join(absent)} for the running kernel {survey['kernel']}: {way}")
+    return headers
+
+
+def check_offered(driver: Driver, offered: Mapping[str, str]) -> None:
+    """Raises HostError where the distribution's archive would not give the wanted driver: it is said before anything is installed."""
+    for each in driver.packages:
+        version = offered.get(each)
+        if version is None:
+            raise HostError(f"no package source has {each}: is non-free enabled on the host, and is the archive reachable?")
+        if has_its_version(driver, each) and versions.is_driver(version) and not versions.matches(version, driver.wanted):
+            reason = f"apt would install {each} {version}, and driver {driver.wanted} is wanted"
+            raise HostError(
+                f"{reason}: name {versions.upstream_of(version)} in gpu_driver_branch, or disable the source that it is from"
+            )
 
 
 def nouveau_out(survey: Survey, target: Target) -> Change | None:
@@ -70,15 +104,23 @@ def nouveau_out(survey: Survey, target: Target) -> Change | None:
     return Change(f"{', '.join(free)} may take the GPU at the next boot", f"block {', '.join(free)} in {MODPROBE_FILE}", after)
 
 
+def has_its_version(driver: Driver, package: str) -> bool:
+    """Does the package follow the driver's version? A distribution builds the tools apart: Debian 13 has nvidia-modprobe 570 beside 550."""
+    return driver.source != "distro" or package not in TOOLS
+
+
 def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     lacking = missing(survey, driver.packages)
-    wrong = off_version(survey, driver.packages, driver.wanted)
-    old = [] if driver.lowest is None else [each for each in older(survey, driver.packages, driver.lowest) if each not in wrong]
+    versioned = tuple(each for each in driver.packages if has_its_version(driver, each))
+    wrong = off_version(survey, versioned, driver.wanted)
+    old = [] if driver.lowest is None else [each for each in older(survey, versioned, driver.lowest) if each not in wrong]
     unsafe = [] if old or wrong else below_floor(survey, driver)
     if not lacking and not wrong and not old and not unsafe:
         return None
     after = with_installed(survey, lacking + wrong + old + unsafe)
     after["driver"]["module_version"] = PREDICTED
+    for each in after["kernels"]:
+        each["nvidia_module"] = each["nvidia_module"] or each["release"] == survey["kernel"]
     after["driver"]["module_license"] = LICENSES[driver.kind]
     why = [f"{', '.join(lacking)} not installed"] if lacking else []
     why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []

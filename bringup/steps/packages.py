@@ -99,6 +99,17 @@ def is_driver_package(name: str) -> bool:
     return "nvidia" in name or name.startswith(("libcuda", "libnv", "cuda-drivers"))
 
 
+def half_configured(survey: Survey, target: Target) -> list[str]:
+    """Packages of the driver set that are ours to remove and whose configuration was not finished: their module may never compile."""
+    if target.driver is None or not target.driver.is_ours:
+        return []
+    ours = {*survey["packages"]["ours"], *target.driver.packages}
+    there = survey["packages"]["installed"]
+    return [
+        name for name, each in there.items() if each["state"] == "half-configured" and is_driver_package(name) and name in ours
+    ]
+
+
 def older(survey: Survey, packages: tuple[str, ...], floor: str) -> list[str]:
     """Installed packages with a driver's version below the floor."""
     found = [(each, installed(survey, each)) for each in packages]

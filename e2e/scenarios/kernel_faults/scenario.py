@@ -37,7 +37,7 @@ class KernelFaults(Scenario):
             faults.runfile(two)
             before = host_state(two)
             run = self.deploy("no-module runfile", timeout_s=200).expect_exit(1)
-            run.expect_problem("lab-1", "failed", "driver-packages", FIRST_ERROR, kernel)
+            run.expect_problem("lab-1", "failed", "kernel-modules", FIRST_ERROR, kernel)
             result = run.expect_problem("lab-2", "refused", ".run", "575.57.08", "nvidia-uninstall", "preinstalled")
             expect.nothing("step done on lab-2", result["changed"], run.log)
             expect.nothing("change on lab-2", changes(before, host_state(two)), run.log)

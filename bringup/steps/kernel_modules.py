@@ -1,0 +1,64 @@
+"""Which kernels have the driver's module: the one that runs needs it now, and the one that boots next needs it then."""
+
+from __future__ import annotations
+
+import re
+
+from bringup import versions
+from bringup.steps import Change, Skip, edited
+from bringup.survey import Kernel, Survey, installed, known
+from bringup.target import Driver
+
+
+def next_kernel(survey: Survey) -> Kernel | None:
+    """What a boot loader takes of itself: the highest version that has an image. None where there is none (a container, a direct boot)."""
+    bootable = [each for each in survey["kernels"] if each["image"]]
+    return max(bootable, key=lambda each: _numbers(each["release"]), default=None)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", release))
+
+
+def unbuilt(survey: Survey) -> list[str]:
+    """Of the running and the next kernel those that have headers and no module."""
+    following = next_kernel(survey)
+    names = dict.fromkeys((survey["kernel"], *([following["release"]] if following else [])))
+    kernels = {each["release"]: each for each in survey["kernels"]}
+    return [name for name in names if name in kernels and kernels[name]["headers"] and not kernels[name]["nvidia_module"]]
+
+
+def source_version(survey: Survey, driver: Driver) -> str | None:
+    """The version of the sources that DKMS builds from, which lie in /usr/src/NAME-VERSION; None where they are not installed."""
+    found = (installed(survey, each) for each in driver.packages if "dkms" in each)
+    return next((versions.upstream_of(each) for each in found if each), None)
+
+
+def kernel_modules(survey: Survey, driver: Driver) -> Change | Skip | None:
+    """Build the module for kernels that lack it: DKMS may have built it for another one only, and apt was content with that."""
+    if not any("dkms" in each for each in driver.packages):  # built elsewhere, and a package of its own for each kernel
+        return None
+    lacking = unbuilt(survey)
+    if not lacking:
+        why = lacks_module(survey)
+        return Skip(why) if why else None
+    after = edited(survey)
+    for each in after["kernels"]:
+        each["nvidia_module"] = each["nvidia_module"] or each["release"] in lacking
+    return Change(f"{', '.join(lacking)} without nvidia module", f"build it for {', '.join(lacking)} with DKMS", after)
+
+
+def lacks_module(survey: Survey) -> str | None:
+    """Why the running kernel can have no module, and what would help; None where it has one, or headers to build one with."""
+    kernels = {each["release"]: each for each in survey["kernels"]}
+    running = kernels.get(survey["kernel"])
+    has = known(survey["driver"]["module_version"]) is not None or (running is not None and running["nvidia_module"])
+    if has or (running is not None and running["headers"]):
+        return None
+    following = next_kernel(survey)
+    reason = f"kernel {survey['kernel']} has no headers, so no nvidia module can be built for it"
+    if following is None or following["release"] == survey["kernel"]:
+        return f"{reason}: install its headers, or boot the distribution's own kernel"
+    if following["nvidia_module"]:
+        return f"{reason}: boot {following['release']}, which has one, and run this again"
+    return f"{reason}: boot the distribution's newest kernel, and run this again"
