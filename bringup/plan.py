@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -112,10 +112,15 @@ def step_function(name: str) -> StepFunction:
     return dict(STEPS)[name]
 
 
-def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date) -> Plan | Refusal:
-    """What the host shall be and what has to change for it. Reads nothing, changes nothing."""
+def make_plan(
+    survey: Survey, settings: Settings, catalog: Catalog, today: date, locked: Mapping[str, str] | None = None
+) -> Plan | Refusal:
+    """What the host shall be and what has to change for it. Reads nothing, changes nothing.
+
+    + locked: the digests of tags (`docker.io/pytorch/pytorch:TAG` -> `sha256:…`), from the lock file
+    """
     try:
-        target = make_target(survey, settings, catalog, today)
+        target = make_target(survey, settings, catalog, today, locked or {})
     except Refused as refused:
         return refusal(refused)
     steps: list[Step] = []
@@ -135,7 +140,7 @@ def make_plan(survey: Survey, settings: Settings, catalog: Catalog, today: date)
     ids = [each.id for each in steps]
     try:
         refuse_interruption(survey, target, ids)
-        refuse_lack_of_room(survey, target, catalog, ids)
+        refuse_lack_of_room(survey, target, ids)
     except Refused as refused:
         return refusal(refused)
     os = known(survey["os"])

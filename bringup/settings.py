@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from bringup.catalog.images import Image
 from bringup.errors import UserError, nearest, wrong
 from bringup.references import is_reference
-from bringup.settings_images import own_images
+from bringup.settings_images import Login, Prewarm, archives, logins, own_images
 
 PREFIX = "gpu_"
 
@@ -73,6 +73,13 @@ class Settings:
     shm_size: str = "8g"
     images: tuple[str, ...] = ("auto",)
     images_own: Mapping[str, Image] = field(default_factory=dict)
+    images_lock: str = "images.lock.yml"  # relative to the working directory
+    images_refresh: bool = False
+    images_archive: Mapping[str, str] = field(default_factory=dict)
+    images_prune: bool = False
+    image_prewarm: Prewarm = "report"
+    pull_parallel: int = 8  # hosts
+    registry_login: Mapping[str, Login] = field(default_factory=dict)
     insecure_registries: tuple[str, ...] = ()
     registry_mirrors: tuple[str, ...] = ()
     repositories: Mapping[str, RepositoryOverride] = field(default_factory=dict)
@@ -133,6 +140,12 @@ def _count(key: str, value: object) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise wrong(key, value, "it must be a whole number of GPUs, 0 or more")
+    return value
+
+
+def _parallel(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise wrong(key, value, "it must be a whole number of hosts, 1 or more")
     return value
 
 
@@ -248,6 +261,13 @@ READERS: Mapping[str, Any] = {
     "shm_size": _size,
     "images": _images,
     "images_own": own_images,
+    "images_lock": _text,
+    "images_refresh": _flag,
+    "images_archive": archives,
+    "images_prune": _flag,
+    "image_prewarm": _choice(*get_args(Prewarm)),
+    "pull_parallel": _parallel,
+    "registry_login": logins,
     "insecure_registries": _texts,
     "registry_mirrors": _texts,
     "repositories": _repositories,

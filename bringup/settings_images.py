@@ -1,11 +1,11 @@
-"""Settings of images that are mappings: the user's own images with their facts."""
+"""Settings of images that are mappings: own images with their facts, archives, logins of registries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from bringup.catalog.images import Image
 from bringup.errors import nearest, wrong
@@ -15,6 +15,52 @@ OWN = ("reference", "cuda", "torch", "sm", "ptx", "architectures", "digest", "fl
        "unpack_ratio", "note")  # fmt: skip
 ARCHITECTURES = ("x86_64", "aarch64")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+Prewarm = Literal["report", "image", "off"]
+
+
+@dataclass(frozen=True)
+class Login:
+    """`password_env` names the environment variable of the control machine that holds the password."""
+
+    username: str
+    password_env: str
+
+
+def logins(key: str, value: object) -> Mapping[str, Login]:
+    """`{"nvcr.io": {"username": "$oauthtoken", "password_env": "NGC_API_KEY"}}`."""
+    if not isinstance(value, Mapping):
+        raise wrong(key, value, "it must be a mapping from registries to username and password_env")
+    return {str(registry): _login(f"{key}[{registry!r}]", str(registry), given) for registry, given in value.items()}
+
+
+def _login(key: str, registry: str, given: object) -> Login:
+    if not isinstance(given, Mapping):
+        raise wrong(key, "***", "it must be a mapping with username and password_env")
+    for each in given:
+        if each not in ("username", "password_env"):  # a password beside them is not to be shown
+            raise wrong(
+                key, each, "a login has username and password_env, the name of the environment variable with the password"
+            )
+    user, variable = given.get("username"), given.get("password_env")
+    if not isinstance(user, str) or not user:
+        hint = ": for nvcr.io it is literally $oauthtoken, in single quotes for a shell" if registry == "nvcr.io" else ""
+        raise wrong(f"{key}['username']", user, f"it must be a text{hint}")
+    if registry == "nvcr.io" and user != "$oauthtoken":
+        raise wrong(f"{key}['username']", user, "the user of nvcr.io is literally $oauthtoken, the password an NGC API key")
+    if not isinstance(variable, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise wrong(f"{key}['password_env']", "***", "it must be the name of an environment variable, never the password itself")
+    return Login(user, variable)
+
+
+def archives(key: str, value: object) -> Mapping[str, str]:
+    """`{"registry.example/train:7": "images/train-7.tar"}`: by the name or reference that gpu_images has."""
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) and each for pair in value.items() for each in pair):
+        raise wrong(key, value, 'it must be a mapping from images to files, such as {"registry.example/train:7": "train.tar"}')
+    for each in value:
+        if not is_reference(each):
+            raise wrong(key, each, "it is no name of an image: as in gpu_images")
+    return dict(value)
 
 
 def own_images(key: str, value: object) -> Mapping[str, Image]:

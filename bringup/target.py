@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bringup.settings import Reboot, Verify
+from bringup.settings_images import Login, Prewarm
 
 Injected = Literal["cdi", "runtime"]
 Family = Literal["apt", "dnf", "zypper"]
@@ -86,6 +87,22 @@ class Toolkit:
 
 
 @dataclass(frozen=True)
+class Pulling:
+    """How images come to the host, and what becomes of them."""
+
+    lock: str  # path of the lock file on the control machine
+    refresh: bool
+    archives: Mapping[str, str]  # reference -> file on the control machine
+    prune: bool
+    prewarm: Prewarm
+    parallel: int  # hosts that pull at the same time
+    logins: Mapping[str, Login]
+    mirrors: tuple[str, ...]
+    insecure: tuple[str, ...]
+    sizes: Mapping[str, tuple[int | None, float]]  # reference -> compressed bytes, unpacked over compressed
+
+
+@dataclass(frozen=True)
 class Target:
     """One host's target."""
 
@@ -96,6 +113,7 @@ class Target:
     toolkit: Toolkit | None
     memlock: int | Literal["unlimited"] | None  # None: what the host has is all that can be had
     images: tuple[str, ...]
+    pulling: Pulling
     reboot: Reboot
     reboot_timeout_s: int
     lock_timeout_s: int

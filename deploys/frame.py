@@ -24,6 +24,7 @@ from deploys import ending
 from facts import live
 from operations.connection import keep_alive
 from operations.record import RUN
+from operations.registry import read_lock
 
 Stage = Callable[[Target], None]
 COMMAND_TIMEOUT_S = 900  # where an operation names no longer one
@@ -46,7 +47,11 @@ def plan_this_host() -> Plan | Refusal:
     settings = settings_of(this)
     keep_alive(this)
     survey = live.survey(wait_s=PREPARE_WAIT_S)
-    plan = make_plan(survey, settings, catalog.load(), datetime.now(tz=UTC).date())
+    try:
+        locked = {name: each.digest for name, each in read_lock(settings.images_lock).items()}
+    except UserError as error:
+        raise ending.wrong_use(str(error)) from None
+    plan = make_plan(survey, settings, catalog.load(), datetime.now(tz=UTC).date(), locked)
     result = RUN.of(this.name)
     result.summary = describe_host(survey, catalog.load())
     if isinstance(plan, Plan):

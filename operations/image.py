@@ -1,22 +1,112 @@
-"""Container images."""
+"""Container images: looked at before anything is pulled, pulled by digest, kept."""
 
 from __future__ import annotations
 
-from pyinfra.api import QuoteString, StringCommand
+from pyinfra import state
+from pyinfra.api import FunctionCommand, Host, State
 
+from bringup import catalog
+from bringup.errors import HostError
+from bringup.images_lock import Locked, Platform
+from bringup.policy.fit import Loaded
+from bringup.policy.gpus import candidates_of
+from bringup.pulls import lack_of_room
+from bringup.references import parts
+from bringup.requirements import unmet
 from bringup.steps.containers import missing_images
+from bringup.survey import Disk, Survey, gpus
 from bringup.target import Target
 from facts import live
+from operations import shell
 from operations.guard import Commands, host_operation
+from operations.image_pull import pull
+from operations.image_scripts import ROOM, TAG
 from operations.needed import needed
-
-PULL_TIMEOUT_S = 3600
+from operations.record import report_problem
+from operations.registry import engine, explained, known, login_body, with_digests
 
 
 @host_operation
 def images(target: Target) -> Commands:
-    """Pull what is missing."""
-    if needed("images", target) is None:
+    """Pull what is missing, by digest, after a look at all that can be known before the first byte."""
+    target = with_digests(target)
+    asked = [each for each in target.images if target.pulling.refresh and parts(each).digest is None]
+    if needed("images", target) is None and not asked:
         return
-    for each in missing_images(live.survey(), target) or target.images:
-        yield StringCommand("docker pull --quiet", QuoteString(each), _timeout=PULL_TIMEOUT_S)
+    if not state.is_executing:
+        for reference in missing_images(live.survey(), target) or target.images:
+            yield FunctionCommand(_pulled, (reference, target, Locked("", "", {})), {})
+        return
+    host, survey = live.current_host(), live.survey()
+    for reference in (*asked, *missing_images(survey, target)):
+        known(host, reference, target.pulling, survey["arch"])
+    target = with_digests(target)  # tags have become digests, of which one may be there already
+    found = {each: known(host, each, target.pulling, survey["arch"]) for each in missing_images(survey, target)}
+    if found:
+        _refuse(host, survey, target, found)
+    for reference, locked in found.items():
+        yield FunctionCommand(_pulled, (reference, target, locked), {})
+
+
+def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked]) -> None:
+    """What would end a pull half-way, or make it useless. Raises HostError."""
+    arch, data = survey["arch"], catalog.load()
+    boards = tuple({one.name: one for each in gpus(survey) for one in candidates_of(each, data)}.values())
+    driver = Loaded.of(target.driver.wanted, data) if target.driver else None
+    wanted = []
+    for reference, locked in found.items():
+        if locked.platforms and arch not in locked.platforms:
+            has = ", ".join(sorted(locked.platforms))
+            raise HostError(f"{explained('no matching manifest', reference, target.pulling, arch).sentence}; it has {has}")
+        platform = locked.platforms.get(arch, Platform())
+        problem = unmet(platform.requires, driver, boards) if driver else None
+        if problem is not None:
+            raise HostError(f"{reference}: {problem}: name another image in gpu_images, or a newer driver in gpu_driver_branch")
+        recorded, ratio = target.pulling.sizes.get(reference, (None, data.default_unpack_ratio))
+        size = platform.compressed_bytes or recorded
+        wanted += [(reference, size, ratio)] if size is not None else []
+    root, disk = _room(host)
+    problem = lack_of_room(wanted, disk, root)
+    if problem is not None:
+        raise HostError(problem)
+    _refuse_unreachable(host, target, found)
+
+
+def _refuse_unreachable(host: Host, target: Target, found: dict[str, Locked]) -> None:
+    """A registry that does not accept the login, and a mirror that is down: Docker would pass over it in silence."""
+    for registry in sorted({parts(each).registry for each in found if parts(each).registry in target.pulling.logins}):
+        reference = next(each for each in found if parts(each).registry == registry)
+        answer = engine(host, "POST", "/auth", body=login_body(target.pulling, registry))
+        if answer.status not in (200, 204):
+            raise HostError(explained(answer.problem, reference, target.pulling, "").sentence)
+    if any(parts(each).registry == "docker.io" for each in found):
+        for mirror in target.pulling.mirrors:
+            answer = engine(host, "POST", "/auth", body=f'{{"serveraddress": "{mirror}"}}')
+            if answer.status not in (200, 204) and explained(answer.problem, mirror, target.pulling, "").kind == "network":
+                raise HostError(
+                    f"the mirror {mirror} cannot be reached ({answer.problem[-160:]}): start it, or take it out of gpu_registry_mirrors"
+                )
+
+
+def _room(host: Host) -> tuple[str, Disk]:
+    """Docker's root on the host, and what is free there. Raises HostError."""
+    success, said = shell.run(host, ROOM)
+    lines = dict(line.partition(" ")[::2] for line in said.splitlines())
+    if not success or "root" not in lines:
+        raise HostError(f"Docker does not say where its images lie ({said[-200:]}): see `journalctl -u docker` on the host")
+    total, _, free = lines.get("inodes", "").partition(" ")
+    counted = total.isdigit() and free.isdigit() and total != "0"  # btrfs counts none
+    kib = lines.get("kib", "")
+    return lines["root"], Disk(free_kib=int(kib) if kib.isdigit() else None, free_inodes=int(free) if counted else None)
+
+
+def _pulled(state: State, host: Host, reference: str, target: Target, locked: Locked) -> bool:
+    arch = live.survey()["arch"]
+    problem = pull(host, reference, target.pulling, arch, locked.platforms.get(arch, Platform()).compressed_bytes)
+    if problem is not None:
+        report_problem(host, problem)
+        return False
+    image = parts(reference)
+    if image.digest and image.tagged:
+        shell.run(host, TAG, f"{image.name}@{image.digest}", image.tagged)
+    return True

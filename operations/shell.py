@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from paramiko import SSHException
@@ -12,11 +13,16 @@ from pyinfra.api.command import QuoteString
 TIMEOUT_S = 60
 
 
-def run(host: Host, script: str, *arguments: str, timeout_s: int = TIMEOUT_S) -> tuple[bool, str]:
-    """(success, what it printed) of `sh -c SCRIPT sh ARGUMENTS…` with the host's own sudo; never raises for a lost host."""
+def run(host: Host, script: str, *arguments: str, timeout_s: int = TIMEOUT_S, stdin: Sequence[str] = ()) -> tuple[bool, str]:
+    """(success, what it printed) of `sh -c SCRIPT sh ARGUMENTS…` with the host's own sudo; never raises for a lost host.
+
+    + stdin: lines; what is secret goes here, and not into arguments, which everybody on the host can see
+    """
     known: dict[str, Any] = dict(pop_global_arguments(host.state, host, {})[0])
     connector: Any = {key: known[key] for key in CONNECTOR_ARGUMENT_KEYS if key in known}
     connector["_timeout"] = timeout_s
+    if stdin:
+        connector["_stdin"] = list(stdin)
     command = StringCommand("sh", "-c", QuoteString(script), "sh", *(QuoteString(each) for each in arguments))
     try:
         success, output = command.execute(host.state, host, connector)

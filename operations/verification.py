@@ -11,6 +11,7 @@ from facts import live
 from facts.verification import ContainerGpus, CudaStartup
 from operations.guard import Commands, host_operation
 from operations.record import RUN
+from operations.registry import with_digests
 
 PROOF_TIMEOUT_S = 600
 
@@ -23,7 +24,7 @@ def proof(target: Target) -> Commands:
         return host.noop("proven at the end of the run")
     if target.driver is None or target.verify == "off":
         return host.noop("no proof is asked for")
-    current = live.current_host()
+    target, current = with_digests(target), live.current_host()
     image, injection = target.images[0], target.docker.injection
     survey = live.survey(fresh=True)
     gpus = current.get_fact(ContainerGpus, image=image, injection=injection, _ignore_errors=True, _timeout=PROOF_TIMEOUT_S)

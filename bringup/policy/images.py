@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bringup.catalog import Catalog, Gpu
 from bringup.catalog.images import Image
 from bringup.errors import nearest
+from bringup.images_lock import pin
 from bringup.policy import Refused
 from bringup.policy.fit import Fit, Loaded, fit, numbers
 from bringup.policy.gpus import named
 from bringup.references import without_digest
 from bringup.settings import Settings
+from bringup.target import Pulling
 
 SHOWN = 6  # names in a message
 
@@ -41,9 +45,49 @@ def named_problem(settings: Settings, catalog: Catalog, driver: Loaded, boards: 
     return next((each.why for _, each in named_fits(settings, catalog, driver, boards, arch) if each.runs is False), None)
 
 
-def choose_images(settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> tuple[str, ...]:
-    """Full references for a driver branch or version. Raises Refused."""
-    return tuple(dict.fromkeys(_reference(name, settings, catalog, wanted, boards, arch) for name in settings.images))
+def choose_images(
+    settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str, locked: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Full references for a driver branch or version, tags with the digest that they are locked to. Raises Refused.
+
+    What is loaded from an archive has no digest on the host: Docker knows that only of what it has pulled.
+    """
+    found = []
+    archived = {without_digest(each) for each in _archives(settings, catalog)}
+    for name in settings.images:
+        reference = _reference(name, settings, catalog, wanted, boards, arch)
+        is_archived = without_digest(reference) in archived
+        found.append(reference.partition("@")[0] if is_archived else pin(reference, locked))
+    return tuple(dict.fromkeys(found))
+
+
+def _archives(settings: Settings, catalog: Catalog) -> dict[str, str]:
+    """By reference."""
+    return {
+        image.pinned if (image := described(name, settings, catalog)) and "@" not in name else name: path
+        for name, path in settings.images_archive.items()
+    }
+
+
+def how_pulled(settings: Settings, catalog: Catalog, images: tuple[str, ...]) -> Pulling:
+    """What the settings say of pulls, and the sizes of these images as far as they are known."""
+    sizes = {}
+    for reference in images:
+        image = described(reference, settings, catalog)
+        ratio = image.unpack_ratio if image and image.unpack_ratio else catalog.default_unpack_ratio
+        sizes[reference] = (image.compressed_bytes if image else None, ratio)
+    return Pulling(
+        lock=settings.images_lock,
+        refresh=settings.images_refresh,
+        archives=_archives(settings, catalog),
+        prune=settings.images_prune,
+        prewarm=settings.image_prewarm,
+        parallel=settings.pull_parallel,
+        logins=settings.registry_login,
+        mirrors=settings.registry_mirrors,
+        insecure=settings.insecure_registries,
+        sizes=sizes,
+    )
 
 
 def _reference(name: str, settings: Settings, catalog: Catalog, wanted: str, boards: tuple[Gpu, ...], arch: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bringup.catalog import Catalog
 from bringup.policy import Refused
 from bringup.policy.engine import in_swarm, keeps_containers
+from bringup.steps.containers import missing_images
 from bringup.survey import Survey, known
 from bringup.target import Target
 
@@ -39,7 +39,7 @@ def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) ->
         raise Refused("containers-running", f"Docker must be restarted and would end {names}", way, "stop-containers")
 
 
-def refuse_lack_of_room(survey: Survey, target: Target, catalog: Catalog, steps: Iterable[str]) -> None:
+def refuse_lack_of_room(survey: Survey, target: Target, steps: Iterable[str]) -> None:
     """Too little disk for what would be installed and pulled. Sizes that are not known are not judged."""
     planned = set(steps)
     needed: dict[str, int] = {}
@@ -49,7 +49,7 @@ def refuse_lack_of_room(survey: Survey, target: Target, catalog: Catalog, steps:
     if "docker-engine" in planned:
         needed[root] = needed.get(root, 0) + DOCKER_KIB
     if "images" in planned:
-        needed[docker] = needed.get(docker, 0) + sum(_image_kib(each, catalog) for each in target.images)
+        needed[docker] = needed.get(docker, 0) + sum(_image_kib(each, target) for each in missing_images(survey, target))
     for mount, kib in needed.items():
         disk = survey["disks"].get(mount)
         if disk is None or disk["free_kib"] is None:
@@ -68,10 +68,7 @@ def _mount(survey: Survey, path: str) -> str:
     return max(fits, key=len, default="/")
 
 
-def _image_kib(reference: str, catalog: Catalog) -> int:
-    """Compressed and unpacked: both are on the disk while it is pulled. 0 where its size is not known."""
-    image = catalog.image(reference)
-    if image is None or image.compressed_bytes is None:
-        return 0
-    ratio = image.unpack_ratio or catalog.default_unpack_ratio
-    return int(image.compressed_bytes * (1 + ratio)) // 1024
+def _image_kib(reference: str, target: Target) -> int:
+    """Compressed and unpacked: both are on the disk while it is pulled. 0 where its size is not known: the registry tells it later."""
+    compressed, ratio = target.pulling.sizes[reference]
+    return int(compressed * (1 + ratio)) // 1024 if compressed is not None else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
 from typing import Any
@@ -12,7 +13,7 @@ from bringup.policy.driver import choose_driver
 from bringup.policy.engine import refuse_unfit_engine
 from bringup.policy.gpus import known_gpus
 from bringup.policy.host import refuse_what_is_not_ours, supported_distro
-from bringup.policy.images import choose_images
+from bringup.policy.images import choose_images, how_pulled
 from bringup.policy.package_lists import refuse_contradictions
 from bringup.policy.repositories import repository
 from bringup.settings import Settings
@@ -22,8 +23,8 @@ from bringup.target import Target, Toolkit
 BLOCKED = ("nouveau", "nova_core", "nova_drm")  # in-tree drivers that bind NVIDIA GPUs; the Rust ones from kernel 7.0 on
 
 
-def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: date) -> Target:
-    """Raises Refused."""
+def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: date, locked: Mapping[str, str]) -> Target:
+    """+ locked: digests of tags, from the lock file. Raises Refused."""
     refuse_what_is_not_ours(survey, settings)
     distro = supported_distro(survey, catalog)
     refuse_unfit_engine(survey, settings, catalog)
@@ -37,6 +38,8 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
             repository=repository(settings, catalog, "nvidia-toolkit", distro, survey["arch"]),
             hold=settings.hold_packages != "none",
         )
+    asked_anew: Mapping[str, str] = {} if settings.images_refresh else locked
+    images = choose_images(settings, catalog, driver.wanted, boards, survey["arch"], asked_anew) if driver else ()
     target = Target(
         family=distro.family,
         driver=driver,
@@ -44,7 +47,8 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
         docker=choose_docker(survey, settings, catalog, distro, gpu=bool(boards)),
         toolkit=toolkit,
         memlock=settings.memlock if survey["limits"]["may_raise"] else None,
-        images=choose_images(settings, catalog, driver.wanted, boards, survey["arch"]) if driver else (),
+        images=images,
+        pulling=how_pulled(settings, catalog, images),
         reboot=settings.reboot,
         reboot_timeout_s=settings.reboot_timeout,
         lock_timeout_s=settings.lock_timeout,
@@ -58,11 +62,12 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
 
 
 def chosen(settings: Settings) -> dict[str, Any]:
-    """The settings that differ from their defaults, JSON-able; without where results are written, which is no matter of the host's."""
+    """The settings that differ from their defaults, JSON-able; without what is no matter of the host's: where results are written, and
+    how images come to it."""
     default = Settings()
     found: dict[str, Any] = {}
     for each in fields(Settings):
-        if each.name == "reports":
+        if each.name in ("reports", "images_lock", "images_refresh", "images_archive", "pull_parallel", "registry_login"):
             continue
         value = getattr(settings, each.name)
         if value != getattr(default, each.name):

@@ -325,7 +325,9 @@ def _disks(got: Sections) -> dict[str, Disk]:
             if len(fields) < 6 or not fields[-1].startswith("/"):  # the header, or what df says of a folder without a mount point
                 continue
             disk = found.setdefault(fields[-1], Disk(free_kib=None, free_inodes=None))
-            disk[key] = int(fields[-3]) if fields[-3].isdigit() else None  # type: ignore[literal-required]
+            # btrfs and others make inodes as they need them, and count none
+            counted = fields[-3].isdigit() and not (key == "free_inodes" and fields[-5] == "0")
+            disk[key] = int(fields[-3]) if counted else None  # type: ignore[literal-required]
     return found
 
 
