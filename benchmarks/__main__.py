@@ -12,12 +12,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.driver import driver
 from benchmarks.help import help_
 from benchmarks.measured import Measured
 from benchmarks.plan import plan
 from benchmarks.survey import survey
 
-BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {"survey": survey, "plan": plan, "help": help_}
+BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {"survey": survey, "plan": plan, "help": help_, "driver": driver}
 SCHEMA = 1
 
 

@@ -79,9 +79,30 @@ def pick(offered: Mapping[str, Sequence[str]], packages: Sequence[str], wanted: 
         common = fit if common is None else common & fit
     best = versions.newest(common or ())
     if best is None:
-        have = sorted({versions.upstream_of(version) for version in offered[packages[0]]}, key=versions.key)
-        raise HostError(f"{url} has no driver {wanted}: it has {', '.join(have)}")
+        raise HostError(f"{url} has no driver {wanted}: {_instead({each: offered[each] for each in packages}, wanted)}")
     return {each: versions.newest(v for v in offered[each] if versions.upstream_of(v) == best) or best for each in packages}
+
+
+def _instead(offered: Mapping[str, Sequence[str]], wanted: str) -> str:
+    """What there is of the packages that is nearest to it: versions around it, else the newest of each branch."""
+    per_package = {
+        name: {versions.upstream_of(each) for each in found if versions.is_driver(each)} for name, found in offered.items()
+    }
+    fit = {name: versions.newest(each for each in found if versions.matches(each, wanted)) for name, found in per_package.items()}
+    if all(fit.values()):
+        return (
+            "its packages are not of one version there (" + ", ".join(f"{name} {version}" for name, version in fit.items()) + ")"
+        )
+    everywhere = set.intersection(*per_package.values())
+    if "." in wanted:
+        same = sorted((each for each in everywhere if versions.matches(each, wanted.split(".")[0])), key=versions.key)
+        below = [each for each in same if versions.key(each) < versions.key(wanted)][-1:]
+        above = [each for each in same if versions.key(each) > versions.key(wanted)][:1]
+        if below or above:
+            return f"the nearest there is {' or '.join(below + above)}"
+    branches = sorted({versions.branch_of(each) for each in everywhere})
+    newest = [str(versions.newest(each for each in everywhere if versions.branch_of(each) == branch)) for branch in branches]
+    return f"it has {', '.join(newest)}" if newest else "it has no driver with all packages that are wanted"
 
 
 KINDS = re.compile(r"kernel|dkms|^nvidia-open|^cuda-drivers")  # packages of one kind of kernel module

@@ -101,7 +101,7 @@ def driver_repository(target: Target) -> Commands:
     change = needed("driver-repository", target)
     if change is None or wanted is None or target.driver is None:
         return
-    yield from sources.add_source(wanted, target.driver.packages)
+    yield from sources.add_source(target, wanted, target.driver.packages)
     yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
 
 

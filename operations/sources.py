@@ -64,17 +64,21 @@ def check_versions(target: Target, source: Repository, offered: Mapping[str, lis
 def repository(step: str, target: Target, wanted: Repository | None, packages: tuple[str, ...]) -> Commands:
     """Add one of our package sources."""
     if needed(step, target) and wanted is not None:
-        yield from add_source(wanted, packages)
+        yield from add_source(target, wanted, packages)
 
 
-def add_source(wanted: Repository, packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
-    """Key and index are read into a private folder first, so that nothing changes for a wrong one. Raises HostError."""
+def add_source(target: Target, wanted: Repository, packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
+    """Key and index are read into a private folder first, so that nothing changes for a wrong one, or one without the packages.
+
+    Raises HostError.
+    """
     if not state.is_executing:  # nothing is fetched for a preview
         yield StringCommand("true")
         return
     index = read_index(wanted, packages)
     key = checked_key(wanted, index["key"], index["key_problem"])
     checked_index(wanted, index["index_problem"])
+    check_versions(target, wanted, index["versions"])
     yield write_bytes(wanted.keyring, key)
     yield write_file(wanted.sources_file, wanted.sources_text)
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.driver import Ran
 from benchmarks.measured import Measured
+from benchmarks.recorded import kind_of
+from facts.packages import PackageLocks, PackagesOffered
+from facts.survey import HostSurvey
+from operations import apt
+from operations.apt_scripts import CONFIGURE
+from operations.driver import BUILD, UNLOAD
 
 
 def test_one_benchmark_by_name_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,3 +47,19 @@ def test_a_file_that_cannot_be_written_is_named(
 def test_a_value_beside_its_target() -> None:
     assert Measured("x", 5, "s", 10).line.split() == ["x", "5", "s", "target", "10", "s", "0.50", "of", "it"]
     assert Measured("x", 65536, "bytes").line.split() == ["x", "65,536", "bytes"] and Measured("x", 1, "").ratio is None
+
+
+def test_what_an_exchange_is_counted_as() -> None:
+    commands: dict[str, list[object]] = {
+        "survey": [HostSurvey().command()],
+        "packages": [apt.apt_get("install", "x"), CONFIGURE, BUILD],
+    }
+    commands["other"] = [PackageLocks().command(), PackagesOffered().command(["x"]), UNLOAD, "modprobe nvidia"]
+    assert {kind: {kind_of(str(each)) for each in found} for kind, found in commands.items()} == {
+        kind: {kind} for kind in commands
+    }
+
+
+def test_the_share_of_what_is_not_the_package_manager() -> None:
+    ran = Ran(wall_s=100, packages_s=95, exchanges=9)
+    assert ran.beside_s == 5 and ran.share == 0.05

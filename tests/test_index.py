@@ -61,8 +61,23 @@ def test_packages_of_one_version_may_have_each_its_own_revision() -> None:
 
 NO_PICKS = [
     (offered(all="595.71.05-1 620.70.06-1"), "580", "https://a/ has no driver 580: it has 595.71.05, 620.70.06"),
-    (offered(all="580.159.04-1"), "580.95.05", "has no driver 580.95.05: it has 580.159.04"),
-    (offered(all="580.159.04-1", dkms="580.95.05-1"), "580", "has no driver 580: it has 580.159.04"),
+    (
+        offered(all="580.65.06-1 580.95.05-1 580.159.04-1 580.178.04-1"),
+        "580.105.01",
+        "the nearest there is 580.95.05 or 580.159.04",
+    ),
+    (offered(all="580.159.04-1 580.178.04-1"), "580.999.99", "has no driver 580.999.99: the nearest there is 580.178.04"),
+    (offered(all="580.159.04-1 580.178.04-1 620.70.06-1"), "595.71.05", "has no driver 595.71.05: it has 580.178.04, 620.70.06"),
+    (
+        offered(all="580.159.04-1", dkms="580.95.05-1"),
+        "580",
+        "has no driver 580: its packages are not of one version there (nvidia-driver-cuda 580.159.04, nvidia-kernel-open-dkms 580.95.05, ",
+    ),
+    (
+        offered(all="580.159.04-1", dkms="620.70.06-1"),
+        "595",
+        "has no driver 595: it has no driver with all packages that are wanted",
+    ),
     (offered(all="580.159.04-1", dkms=""), "580", "has no nvidia-kernel-open-dkms: is it the right repository"),
     ({}, "580", f"has no {', '.join(SET)}"),
 ]

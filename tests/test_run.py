@@ -140,6 +140,22 @@ def test_a_failing_operation_is_named_and_nothing_comes_after_it() -> None:
     assert not any("apt-get -q -y" in each for each in sent(state, "failing"))
 
 
+LACKING = [
+    ("version", offered(), {"gpu_driver_branch": "580.999.99"}, "has no driver 580.999.99: the nearest there is 580."),
+    ("packages", [each for each in offered() if not each.startswith("version")], {}, "has no nvidia-driver-cuda, "),
+]
+
+
+@pytest.mark.parametrize("stages", [STAGES, ("driver",)], ids=["whole", "stage alone"])
+@pytest.mark.parametrize(("index", "settings", "said"), [each[1:] for each in LACKING], ids=[each[0] for each in LACKING])
+def test_a_source_without_what_is_wanted_is_found_before_anything_is_changed(
+    stages: tuple[str, ...], index: list[str], settings: dict[str, Any], said: str
+) -> None:
+    state = run({"new": data(fresh(), index=index, **settings)}, stages)
+    assert said in result("new").problems[0] and result("new").changed == []
+    assert kinds(sent(state, "new"))["change"] == 0
+
+
 def test_the_lock_is_taken_once_before_the_first_change_and_given_back() -> None:
     commands = sent(run({"failing": data(fresh(), index=offered())}), "failing")
     order = [each for each in commands if SURVEY not in each and INDEX not in each]
