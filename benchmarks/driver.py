@@ -74,8 +74,8 @@ def stage(host: str, more: Mapping[str, Any]) -> Ran:
         folder = Path(name)
         inventory, record = folder / "inventory.py", folder / "record"
         inventory.write_text(
-            f"import runpy\nhosts, data = runpy.run_path({str(CHECKOUT / 'inventories' / 'lab.py')!r})['lab']\n"
-            f"lab = ([(name, {{**own, **{dict(more)!r}}}) for name, own in hosts if name == {host!r}], data)\n"
+            f"import runpy\n_hosts, _data = runpy.run_path({str(CHECKOUT / 'inventories' / 'lab.py')!r})['lab']\n"
+            f"lab = ([(name, {{**own, **{dict(more)!r}}}) for name, own in _hosts if name == {host!r}], _data)\n"
         )
         command = [sys.executable, "-m", "benchmarks.recorded", str(record), "-y", "--data", f"gpu_reports={folder / 'reports'}"]
         began = time.perf_counter()

@@ -178,7 +178,7 @@ def install(
 
     + others: what is there and may have to change with them; `choose` sees their versions, too
     + reinstall: also those that are there, whose files are not
-    + way_out: what helps where a kernel module of theirs does not compile
+    + way_out: of packages with a kernel module: what helps where it does not compile, and they are removed
     """
     if not state.is_executing:
         yield StringCommand("true")
@@ -198,7 +198,7 @@ def install(
     yield from _remember_new(packages)
     view = view_options(live.current_host())
     yield apt_get("--simulate", *wanted, view=view)  # what cannot be resolved fails here, before anything is unpacked
-    yield apt_get(*wanted, view=view, fragile=packages, way_out=way_out)
+    yield apt_get(*wanted, view=view, fragile=packages if way_out else (), way_out=way_out)
 
 
 def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:

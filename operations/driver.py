@@ -41,8 +41,10 @@ for image in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; d
 done
 """
 # The sources of one version for one kernel; a distribution calls the module otherwise than NVIDIA does. Whatever dkms says: what counts
-# is whether the module is there.
+# is whether the module is there. A build goes on when its run is killed: the lock, which dkms inherits, is waited for.
 BUILD = """
+exec 9>/run/gpu-bringup-dkms.lock && flock -w 1500 9
+for module in /lib/modules/"$2"/updates/dkms/nvidia*.ko* /lib/modules/"$2"/extra/nvidia*.ko*; do [ ! -e "$module" ] || exit 0; done
 for conf in /usr/src/nvidia*-"$1"/dkms.conf; do
     [ -e "$conf" ] || continue
     name=${conf%-"$1"/dkms.conf}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -158,9 +160,30 @@ def test_a_module_is_built_for_a_kernel_from_its_sources_of_one_version(host: Ho
     dkms = host.folder / "bin" / "dkms"
     dkms.write_text('#!/bin/sh\necho "$@" >>calls\nexit 1\n')
     dkms.chmod(0o755)
-    done = host.run(BUILD.replace("/usr/src", str(source)), "535.309.01", NEXT)
+    script = (
+        BUILD.replace("/usr/src", str(source))
+        .replace("/run/", f"{host.folder}/")
+        .replace("/lib/modules", f"{host.folder}/modules")
+    )
+    done = host.run(script, "535.309.01", NEXT)
     assert done.returncode == 0, "whether the module is there is looked at afterwards"
-    assert (host.folder / "calls").read_text() == f"install --force -m nvidia-current -v 535.309.01 -k {NEXT}\n"
+    calls = (host.folder / "calls").read_text()
+    assert calls == f"install --force -m nvidia-current -v 535.309.01 -k {NEXT}\n"
+    module = host.folder / "modules" / NEXT / "updates" / "dkms" / "nvidia-current.ko.xz"
+    module.parent.mkdir(parents=True)
+    module.touch()
+    host.run(script, "535.309.01", NEXT)
+    assert (host.folder / "calls").read_text() == calls, "a build that went on after its run was killed has made it"
+
+
+def test_a_second_build_waits_for_the_first(host: Host) -> None:
+    script = BUILD.replace("/run/", f"{host.folder}/").replace("-w 1500", "-w 0.1")
+    lock = host.folder / "gpu-bringup-dkms.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        began = time.monotonic()
+        host.run(script, "580.159.04", "6.1.0-no-such-kernel")
+        assert time.monotonic() - began >= 0.1
 
 
 def test_the_way_out_and_the_packages_reach_the_script_as_single_arguments() -> None:
