@@ -40,24 +40,46 @@ def checked_index(repository: Repository, problem: str | None) -> None:
         raise HostError(f"the repository {repository.url} cannot be used ({reason(problem)}): nothing was changed")
 
 
+def checked_stream(repository: Repository, streams: Sequence[str], wanted: str) -> None:
+    """Raises HostError where the repository lacks dnf's module stream, as in `nvidia-driver:580-open`."""
+    if wanted.partition(":")[2] not in streams:
+        have = f"it has {', '.join(streams)}" if streams else "it has none: is it a whole copy, with its modules?"
+        raise HostError(f"{repository.url} has no module stream {wanted}: {have}")
+
+
+# what begins the lines that tell most, the best first
+MARKS = (
+    *("W: GPG error", "W: OpenPGP signature verification failed", "E: ", "Err:"),  # apt's
+    *("- Status code: ", "- Curl error ", "Error: "),  # dnf's
+    "W: ",
+)
+
+
 def reason(said: str | None) -> str:
-    """The one line that tells most in apt's output: why a signature does not hold, else its first error, warning, or its last line."""
+    """The line that tells most in apt's or dnf's output: why a signature does not hold, else the first error, warning, or the last one."""
     lines = [each.strip() for each in (said or "").splitlines() if each.strip()]
-    for mark in ("W: GPG error", "W: OpenPGP signature verification failed", "E: ", "Err:", "W: "):
+    for mark in MARKS:
         for line in lines:
             if line.startswith(mark):
-                return re.sub(r"^(E: |W: )", "", line)[:300]
+                return re.sub(r"^(E: |W: |- |Error: )", "", line)[:300]
     return lines[-1][:300] if lines else "no reason was given"
 
 
 # what passes by itself: a mirror in the middle of its synchronisation, a network that is coming up, an overloaded server
 PASSING = re.compile(
     r"Hash Sum mismatch|File has unexpected size|Connection (failed|refused|reset|timed out)|Could not connect|Temporary failure resolving"
-    r"|Could not resolve|timed out|50[0234] +[A-Z]|Mirror sync in progress|Undetermined Error",
+    r"|Could not resolve|timed out|50[0234] +[A-Z]|Mirror sync in progress|Undetermined Error"
+    # curl's and dnf's: of files that a fresh index names, a 404 is a mirror in the middle of its synchronisation
+    r"|returned error: 50[0234]|Failed to connect|Couldn.t connect|Couldn.t resolve|already locked by|create transaction lock"
+    r"|checksum doesn.t match|Status code: 404 for [^ ]*/repodata/[0-9a-f]{32}|Interrupted by header callback|Timeout was reached",
     re.I,
 )
 # what does not, however often it is asked
-FINAL = re.compile(r"NO_PUBKEY|EXPKEYSIG|KEYEXPIRED|BADSIG|is not signed|40[0134] +[A-Z]|Conflicting values|not valid yet", re.I)
+FINAL = re.compile(
+    r"NO_PUBKEY|EXPKEYSIG|KEYEXPIRED|BADSIG|is not signed|(^|[^:]) +40[0134] +[A-Z]|Conflicting values|not valid yet"
+    r"|code: 40[0134] for [^ ]*/repomd.xml|GPG check FAILED",
+    re.I | re.M,
+)
 
 
 def is_passing(said: str | None) -> bool:

@@ -39,6 +39,18 @@ def dearmor(data: bytes) -> bytes:
     return packets
 
 
+def armor(packets: bytes) -> bytes:
+    """The packets as ASCII armour with its checksum, which older versions of rpm insist on."""
+    crc = 0xB704CE  # RFC 4880 section 6.1
+    for byte in packets:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc = (crc << 1) ^ (0x1864CFB if crc & 0x800000 else 0)
+    body = base64.b64encode(packets)
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    return b"\n".join([BEGIN, b"", *lines, b"=" + base64.b64encode(crc.to_bytes(3, "big")), END, b""])
+
+
 def fingerprints(data: bytes) -> tuple[str, ...]:
     """The fingerprints of all primary keys in a keyring, 40 upper-case hex digits each. Raises NotAKey."""
     packets = dearmor(data)

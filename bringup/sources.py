@@ -114,7 +114,7 @@ def clashes(files: Mapping[str, str | Unreadable], wanted: Iterable[Repository])
     repositories = list(wanted)
     for path, text in files.items():
         name = path.rsplit("/", 1)[-1]
-        if isinstance(text, dict) or name.startswith(OURS):
+        if isinstance(text, dict) or name.startswith(OURS) or not path.endswith((".list", ".sources")):
             continue
         entries, broken = parse_file(path, text)
         if broken is not None and name.startswith(LEFTOVERS):

@@ -37,7 +37,7 @@ class Repository:
         if self.family != "apt":
             return (
                 f"# written by gpu-bringup\n[gpu-bringup-{self.name}]\nname={self.name}\nbaseurl={self.url}\nenabled=1\n"
-                f"gpgcheck=1\ngpgkey=file://{self.keyring}\n"
+                f"gpgcheck=1\ngpgkey=file://{self.keyring}\npriority=10\n"  # before other sources of the same packages (99)
             )
         components = f"Components: {self.component}\n" if self.component else ""
         return (
@@ -61,8 +61,15 @@ class Driver:
     hold_kernel: bool = False
     floor: str | None = None  # the branch's oldest version without known holes
     lowest: str | None = None  # the lowest version of the branch that knows the host's GPUs; None: any of it
-    stream: str | None = None  # dnf's module stream that has the packages
     way_out: str = ""  # what to set where its module does not compile
+    stream: str | None = None  # dnf's module stream that has the packages: nvidia-driver:580-open
+    others: tuple[str, ...] = ()  # those of the packages that have a version of their own: nvlsm
+    extra_repositories: tuple[str, ...] = ()  # of the distribution, for what the driver depends on: epel, crb
+
+    @property
+    def versioned(self) -> tuple[str, ...]:
+        """The packages that have the driver's version."""
+        return tuple(each for each in self.packages if each not in self.others)
 
     @property
     def is_ours(self) -> bool:

@@ -2,20 +2,20 @@
 
 from bringup.target import Target
 from deploys.frame import stage
-from operations import apt, docker, sources, toolkit
+from operations import docker, packages, sources, toolkit
 
 
 def container_runtime(target: Target) -> None:
     wanted = target.toolkit.repository if target.toolkit else None
-    packages = target.toolkit.packages if target.toolkit else ()
+    names = target.toolkit.packages if target.toolkit else ()
     engine = target.docker
     sources.repository(
         name="docker-repository", step="docker-repository", target=target, wanted=engine.repository, packages=engine.packages
     )
     docker.docker_engine(name="docker-engine", target=target)
-    sources.repository(name="toolkit-repository", step="toolkit-repository", target=target, wanted=wanted, packages=packages)
+    sources.repository(name="toolkit-repository", step="toolkit-repository", target=target, wanted=wanted, packages=names)
     toolkit.toolkit_packages(name="toolkit-packages", target=target)
-    apt.package_holds(name="package-holds", target=target)
+    packages.package_holds(name="package-holds", target=target)
     toolkit.cdi_spec(name="cdi-spec", target=target)
     docker.daemon_json(name="daemon-json", target=target)
 

@@ -53,12 +53,36 @@ class PackageLocks(FactBase[list[LockHolder]]):
 
 
 class Index(TypedDict):
-    """A source's key (base64), why key or index could not be had (apt's words), and the versions of the packages asked for."""
+    """A source's key (base64), why key or index could not be had (apt's or dnf's words), the versions of the packages asked for.
+
+    `streams`: of dnf's module nvidia-driver.
+    """
 
     key: str | None
     key_problem: str | None
     index_problem: str | None
     versions: dict[str, list[str]]
+    streams: list[str]
+
+
+def read_index_lines(output: list[str]) -> Index:
+    """What the scripts of both families print."""
+    index = Index(key=None, key_problem=None, index_problem=None, versions={}, streams=[])
+    problems: dict[str, list[str]] = {"key-problem": [], "index-problem": []}
+    for line in output:
+        what, _, rest = line.partition(" ")
+        if what == "key":
+            index["key"] = rest
+        elif what in problems:
+            problems[what].append(rest)
+        elif what == "version":
+            name, version = rest.split(" ")
+            index["versions"].setdefault(name, []).append(version)
+        elif what == "stream":
+            index["streams"].append(rest)
+    index["key_problem"] = "\n".join(problems["key-problem"]) or None
+    index["index_problem"] = "\n".join(problems["index-problem"]) or None
+    return index
 
 
 class RepositoryIndex(FactBase[Index]):
@@ -71,20 +95,7 @@ class RepositoryIndex(FactBase[Index]):
 
     @override
     def process(self, output: list[str]) -> Index:
-        index = Index(key=None, key_problem=None, index_problem=None, versions={})
-        problems: dict[str, list[str]] = {"key-problem": [], "index-problem": []}
-        for line in output:
-            what, _, rest = line.partition(" ")
-            if what == "key":
-                index["key"] = rest
-            elif what in problems:
-                problems[what].append(rest)
-            elif what == "version":
-                name, version = rest.split(" ")
-                index["versions"].setdefault(name, []).append(version)
-        index["key_problem"] = "\n".join(problems["key-problem"]) or None
-        index["index_problem"] = "\n".join(problems["index-problem"]) or None
-        return index
+        return read_index_lines(output)
 
 
 # what apt would install of each, from the lists that it has: NAME VERSION; the first line says that it answered

@@ -127,7 +127,11 @@ job dkms dkms status
 # only the packages that a plan looks at: all of them would be 50 KiB
 ours='nvidia|cuda|nvlsm|nvsdm|libxnvctrl|docker|containerd|moby|runc|podman|dkms|linux-(headers|image|modules)|kernel|shim|mokutil|cloud-init'
 ours="$ours|unattended-upgrades|snapd|infiniband-diags|initramfs-tools|dracut|^gcc-[0-9]+ "
-if has dpkg-query; then
+ids=''
+[ -r /etc/os-release ] && while IFS='=' read -r k v; do case $k in ID|ID_LIKE) ids="$ids $v" ;; esac; done </etc/os-release
+manager=dpkg # each of the two can be installed as a mere program on hosts of the other
+case $ids in *rhel*|*fedora*|*centos*|*amzn*|*suse*|*sles*) has rpm && manager=rpm ;; *) has dpkg-query || manager=rpm ;; esac
+if [ $manager = dpkg ]; then
     job_sh packages dpkg-query "all=\$(dpkg-query -W -f '\${Package} \${Version} \${db:Status-Want} \${db:Status-Status}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
     # what apt-mark showhold prints, without the 0.4 s of CPU that apt takes to read all its lists
     job_sh holds dpkg-query "all=\$(dpkg-query -W -f '\${db:Status-Want} \${Package}\n') || exit 1; printf '%s\n' \"\$all\" | sed -n 's/^hold //p'"
@@ -138,7 +142,7 @@ if has dpkg-query; then
     done; true'
     job dpkg_audit dpkg --audit
 elif has rpm && { [ -d /var/lib/rpm ] || [ -d /usr/lib/sysimage/rpm ]; }; then # busybox has an rpm without a database
-    job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '$ours' || true"
+    job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed %{ARCH}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '^gpg-pubkey|versionlock|$ours' || true"
 fi
 
 # --- the machine --------------------------------------------------------------------------------------------------------------
@@ -237,9 +241,17 @@ for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.l
 done
 head_ keyrings ok
 for f in /usr/share/keyrings/cuda-archive-keyring.gpg /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg \
-    /etc/apt/keyrings/docker.asc /etc/pki/rpm-gpg/gpu-bringup-*.asc; do
+    /etc/apt/keyrings/docker.asc /etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-bringup-*; do
     [ -r "$f" ] && printf '|%s %s\n' "$f" "$(base64 <"$f" | tr -d '\n')"
 done
+# how dnf holds packages, and NVIDIA's module stream
+conf=/etc/dnf/plugins/versionlock.conf list='' off=''
+[ -r $conf ] && while IFS=' =' read -r k v; do case $k=$v in locklist=*) list=$v ;; enabled=[0nNfF]*) off=1 ;; esac; done <$conf
+if [ -n "$off" ]; then failed version_locks "versionlock is switched off in $conf"
+elif [ -n "$list" ] && [ -e "$list" ]; then file version_locks "$list"
+elif [ -n "$list" ]; then ok version_locks ''
+else absent version_locks; fi
+files module_stream /etc/dnf/modules.d/nvidia-driver.module
 files apt_settings /etc/apt/apt.conf.d/*gpu-bringup*
 files apt_preferences /etc/apt/preferences /etc/apt/preferences.d/*
 files reboot_required /run/reboot-required /run/reboot-required.pkgs
@@ -279,6 +291,7 @@ files systemd_dropins /etc/systemd/system.conf.d/*.conf
 # --- the rest -----------------------------------------------------------------------------------------------------------------
 file provenance /etc/gpu-bringup/provenance.json
 file installed_by_us /etc/gpu-bringup/installed
+file held_by_us /etc/gpu-bringup/held
 file disabled_by_us /etc/gpu-bringup/disabled
 file proof /var/lib/gpu-bringup/proof.json
 files lock /run/gpu-bringup.lock/owner

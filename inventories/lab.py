@@ -19,8 +19,13 @@ lab = (
                 "ssh_hostname": host["address"],
                 "ssh_user": host["user"],
                 **({"_sudo_password": host["sudo_password"]} if host["sudo_password"] else {}),
-                # hosts that are dressed as an rpm distribution, which has no Docker of its own
-                **({"gpu_repositories": host["repositories"], "gpu_docker_source": "docker"} if "repositories" in host else {}),
+                # hosts that are dressed as an rpm distribution, which has no Docker of its own; what is called docker-ce there is
+                # a Docker 20.10, which knows no CDI
+                **(
+                    {"gpu_repositories": host["repositories"], "gpu_docker_source": "docker", "gpu_injection": "runtime"}
+                    if "repositories" in host
+                    else {}
+                ),
             },
         )
         for host in _lab["hosts"]

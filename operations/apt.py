@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal
 from weakref import WeakKeyDictionary, WeakSet
 
 import gevent
@@ -12,18 +13,18 @@ from pyinfra.api.command import PyinfraCommand
 
 from bringup.errors import HostError
 from bringup.index import reason
-from bringup.sources import Broken, broken_files
+from bringup.sources import broken_files
 from bringup.steps import provenance
-from bringup.steps.packages import half_configured, to_hold
+from bringup.steps.packages import half_configured
 from bringup.target import Repository, Target
 from facts import live
 from facts.packages import Index, PackageLocks
 from operations import shell
 from operations.apt_scripts import CONFIGURE, MAKE_VIEW, RETRYING, VIEW
 from operations.guard import Commands, host_operation
+from operations.index import UPDATE_TIMEOUT_S, read_index
 from operations.needed import needed
 from operations.record import RUN, report_problem
-from operations.sources import UPDATE_TIMEOUT_S, read_index
 
 INSTALL_TIMEOUT_S = 3600  # a DKMS build and a slow mirror together
 OPTIONS = (
@@ -113,18 +114,25 @@ def view_options(host: Host) -> tuple[str, ...]:
     return ("-o", f"Dir::Etc::sourceparts={VIEW}") if host in _viewing else ()
 
 
-def mark(action: str, names: Iterable[str]) -> StringCommand:
-    """`apt-mark hold` or `unhold`, which reads the package sources, too."""
-    return StringCommand("apt-mark", *view_options(live.current_host()), action, *(QuoteString(each) for each in names))
+def mark(action: Literal["hold", "unhold"], names: Iterable[str]) -> Iterator[PyinfraCommand]:
+    """`apt-mark`, which reads the package sources, too."""
+    yield from _viewed()
+    yield StringCommand("apt-mark", *view_options(live.current_host()), action, *(QuoteString(each) for each in names))
+
+
+def remove(names: Iterable[str], kept: Iterable[str]) -> Iterator[PyinfraCommand]:
+    """Packages are purged; of those in `kept`, the settings and data stay."""
+    yield from _viewed()
+    for action, those in (("remove", list(kept)), ("purge", list(names))):
+        if those:
+            yield apt_get(action, *those, view=view_options(live.current_host()))
 
 
 def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[PyinfraCommand]:
     """Package lists of today, once a run. A broken foreign source does not stop us, and is reported; an error in one of ours does."""
     yield from locks_free(target.lock_timeout_s)
     current = live.current_host()
-    broken = broken_files(live.survey()["packages"]["repositories"])
-    if broken:  # every time: a source of ours may have come since
-        yield from _view_without(broken)
+    yield from _viewed()
     if not _updated.get(current):
         yield FunctionCommand(_update_all, (), {}, _timeout=UPDATE_TIMEOUT_S + 60)
         _updated[current] = True
@@ -133,9 +141,15 @@ def fresh_index(target: Target, ours: tuple[Repository, ...] = ()) -> Iterator[P
         yield apt_get(*strict, "-o", "APT::Get::List-Cleanup=0")
 
 
-def _view_without(broken: list[Broken]) -> Iterator[PyinfraCommand]:
-    """A folder of links to the source files that apt can read: the others are their owner's, and stay as they are."""
+def _viewed() -> Iterator[PyinfraCommand]:
+    """Where apt cannot read a source file, a folder of links to those that it can: the others are their owner's, and stay as they are.
+
+    Made every time: a source of ours may have come since.
+    """
     current = live.current_host()
+    broken = broken_files(live.survey()["packages"]["repositories"])
+    if not broken:
+        return
     names = [each.path.rsplit("/", 1)[-1] for each in broken]
     for each in broken:
         remark(
@@ -186,13 +200,13 @@ def install(
     names = list(packages)
     if ours is not None and choose is not None:
         chosen = choose(read_index(ours, (*packages, *others)))
-        names = [f"{name}={version}" for name, version in chosen.items()]
+        names = [f"{name}={version}" for name, version in chosen.items()] + [each for each in packages if each not in chosen]
     yield from fresh_index(target, (ours,) if ours else ())
     held = [
         each for each in (*packages, *others) if (found := live.survey()["packages"]["installed"].get(each)) and found["held"]
     ]
     if held:
-        yield mark("unhold", held)
+        yield from mark("unhold", held)
     again = ("--reinstall",) if reinstall else ()
     wanted = ("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
     yield from _remember_new(packages)
@@ -208,12 +222,3 @@ def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     if new:
         names = (QuoteString(each) for each in new)
         yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *names, ">>", provenance.INSTALLED)
-
-
-@host_operation
-def package_holds(target: Target) -> Commands:
-    """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program."""
-    if needed("package-holds", target) is None:
-        return
-    names = to_hold(live.survey(), target)
-    yield mark("hold", names)

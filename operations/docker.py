@@ -11,7 +11,7 @@ from bringup.steps.containers import docker_engine as docker_engine_step
 from bringup.survey import known, unit
 from bringup.target import Target
 from facts import live
-from operations import apt
+from operations import packages
 from operations.files import show_diff, write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
@@ -46,7 +46,9 @@ def docker_engine(target: Target) -> Commands:
     if needed("docker-engine", target) is None:
         return
     if unit(live.survey(), "docker.service") is None:
-        yield from apt.install(target, target.docker.packages, target.docker.repository, None)
+        yield from packages.install(target, target.docker.packages, target.docker.repository, None)
+        if target.family != "apt":  # whose packages start no service
+            yield StringCommand("systemctl enable --now docker.service")
     else:
         yield StringCommand("systemctl reset-failed docker.service; systemctl enable --now docker.service")
     if state.is_executing:

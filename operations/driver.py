@@ -16,7 +16,7 @@ from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
 from facts import live
 from facts.packages import DkmsFailure, Index, PackagesOffered
-from operations import apt, sources
+from operations import apt, dnf, packages, sources
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
@@ -69,17 +69,17 @@ def kernel_headers(target: Target) -> Commands:
     if needed("kernel-headers", target) is None or target.driver is None:
         return
     headers = target.driver.headers
-    if state.is_executing:
+    if state.is_executing and target.family == "apt":
         yield from apt.fresh_index(target)
         headers = steps.headers_to_be_had(live.survey(), headers, offered(headers))
     if headers:
-        yield from apt.install(target, headers, None, None)
+        yield from packages.install(target, headers, None, None)
 
 
-def offered(packages: tuple[str, ...]) -> Mapping[str, str]:
+def offered(names: tuple[str, ...]) -> Mapping[str, str]:
     """The versions that apt would install now. Raises HostError where apt does not say."""
     host = live.current_host()
-    found = host.get_fact(PackagesOffered, packages=list(packages), options=list(apt.view_options(host)), _ignore_errors=True)
+    found = host.get_fact(PackagesOffered, packages=list(names), options=list(apt.view_options(host)), _ignore_errors=True)
     if found is None:
         raise HostError("apt did not say which packages it could install: see `apt-cache policy` on the host")
     return found
@@ -104,7 +104,10 @@ def driver_repository(target: Target) -> Commands:
     if change is None or wanted is None or target.driver is None:
         return
     yield from sources.add_source(target, wanted, target.driver.packages)
-    yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
+    if target.family == "apt":
+        yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
+    else:
+        yield from dnf.enable_stream(target)
 
 
 @host_operation
@@ -116,13 +119,13 @@ def driver_packages(target: Target) -> Commands:
     others = alongside(live.survey(), driver.packages)
 
     def choose(index: Index) -> Mapping[str, str]:
-        chosen = pick(index["versions"], driver.packages, driver.wanted, driver.repository.url if driver.repository else "")
+        chosen = pick(index["versions"], driver.versioned, driver.wanted, driver.repository.url if driver.repository else "")
         return chosen | pick_alongside(index["versions"], others, chosen)
 
-    if state.is_executing and driver.repository is None:
+    if state.is_executing and driver.repository is None and target.family == "apt":
         yield from apt.fresh_index(target)
         steps.check_offered(driver, offered(driver.packages))
-    yield from apt.install(target, driver.packages, driver.repository, choose, others=others, way_out=driver.way_out)
+    yield from packages.install(target, driver.packages, driver.repository, choose, others=others, way_out=driver.way_out)
 
 
 @host_operation

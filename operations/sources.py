@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-import gevent
-from pyinfra import host, logger, state
+from pyinfra import host, state
 from pyinfra.api import QuoteString, StringCommand
 from pyinfra.api.command import PyinfraCommand
 
-from bringup.errors import HostError
-from bringup.index import checked_index, checked_key, is_passing, pick, pick_newest, reason
+from bringup.index import checked_index, checked_key, checked_stream, pick, pick_newest
 from bringup.plan import step_function
 from bringup.sources import without
 from bringup.steps import provenance
 from bringup.steps.sources import DISABLED, SETTINGS_FILE, found_clashes, settings_text
+from bringup.steps.version_locks import allowed
 from bringup.survey import Survey
 from bringup.target import Repository, Target
 from facts import live
-from facts.packages import Index, RepositoryIndex
-from operations.apt_scripts import RETRY_PAUSES_S
+from facts.packages import Index
+from operations import dnf
 from operations.files import write_bytes, write_file
 from operations.guard import Commands, host_operation
+from operations.index import read_index
 from operations.needed import needed
-
-UPDATE_TIMEOUT_S = 600
 
 
 @host_operation
@@ -37,7 +35,7 @@ def package_sources(target: Target) -> Commands:
         index = read_index(source, packages)
         checked_key(source, index["key"], index["key_problem"])
         checked_index(source, index["index_problem"])
-        check_versions(target, source, index["versions"])
+        check_versions(target, source, index)
     host.noop("can be used")
 
 
@@ -52,10 +50,13 @@ def to_be_added(survey: Survey, target: Target) -> Iterator[tuple[Repository, tu
         yield docker.repository, docker.packages
 
 
-def check_versions(target: Target, source: Repository, offered: Mapping[str, list[str]]) -> None:
+def check_versions(target: Target, source: Repository, index: Index) -> None:
     """Raises HostError where the source lacks what is wanted from it."""
+    offered = allowed(live.survey(), index["versions"])
     if target.driver and source == target.driver.repository:
-        pick(offered, target.driver.packages, target.driver.wanted, source.url)
+        pick(offered, target.driver.versioned, target.driver.wanted, source.url)
+        if target.driver.stream:
+            checked_stream(source, index["streams"], target.driver.stream)
     elif target.toolkit and source == target.toolkit.repository:
         pick_newest(offered, target.toolkit.packages, target.toolkit.floor, source.url)
 
@@ -78,33 +79,12 @@ def add_source(target: Target, wanted: Repository, packages: tuple[str, ...]) ->
     index = read_index(wanted, packages)
     key = checked_key(wanted, index["key"], index["key_problem"])
     checked_index(wanted, index["index_problem"])
-    check_versions(target, wanted, index["versions"])
+    check_versions(target, wanted, index)
+    if wanted.family != "apt":
+        yield from dnf.add_source(wanted, key)
+        return
     yield write_bytes(wanted.keyring, key)
     yield write_file(wanted.sources_file, wanted.sources_text)
-
-
-def read_index(wanted: Repository, packages: tuple[str, ...]) -> Index:
-    """The source's key and the versions of the packages in it, from a private read. Passing faults are waited out. Raises HostError."""
-    current = live.current_host()
-    for pause_s in (*RETRY_PAUSES_S, 0):
-        index = current.get_fact(
-            RepositoryIndex,
-            url=wanted.url,
-            suite=wanted.suite,
-            component=wanted.component,
-            key_url=wanted.key_url,
-            packages=list(packages),
-            _ignore_errors=True,
-            _timeout=UPDATE_TIMEOUT_S,
-        )
-        if not index:
-            raise HostError(f"the repository {wanted.url} could not be looked at: the lines above say why")
-        problem = index["key_problem"] or index["index_problem"]
-        if not pause_s or not is_passing(problem):
-            break
-        current.log(f"{wanted.url}: {reason(problem)}; asked again in {pause_s} s", logger.warning)
-        gevent.sleep(pause_s)
-    return index
 
 
 @host_operation

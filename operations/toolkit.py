@@ -11,7 +11,7 @@ from bringup.steps.containers import toolkit_gone
 from bringup.target import Target
 from facts import live
 from facts.packages import Index
-from operations import apt
+from operations import packages
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 
@@ -28,8 +28,8 @@ def toolkit_packages(target: Target) -> Commands:
     def choose(index: Index) -> Mapping[str, str]:
         return pick_newest(index["versions"], toolkit.packages, toolkit.floor, toolkit.repository.url)
 
-    gone = toolkit_gone(live.survey()) is not None  # apt would find nothing to do where the packages are there
-    yield from apt.install(target, toolkit.packages, toolkit.repository, choose, reinstall=gone)
+    gone = toolkit_gone(live.survey()) is not None  # apt and dnf would find nothing to do where the packages are there
+    yield from packages.install(target, toolkit.packages, toolkit.repository, choose, reinstall=gone)
 
 
 @host_operation

@@ -13,7 +13,7 @@ from bringup.steps.sources import DISABLED
 from bringup.steps.undo import Undo, is_docker, undo
 from bringup.survey import known
 from facts import live
-from operations.apt_scripts import ENVIRONMENT
+from operations import apt, dnf
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 
@@ -21,6 +21,7 @@ TIMEOUT_S = 1800
 # a package that cannot be purged says so; the files go last, so that a run that breaks here is finished by the next
 STOP_SERVICES = "systemctl disable --now nvidia-persistenced.service nvidia-fabricmanager.service 2>/dev/null; true"
 # a module that stays loaded would look like somebody else's driver to the next run
+KERNEL_MODULES = ("nvidia-kernel", "nvidia-open-kernel", "nvidia-dkms", "linux-modules-nvidia", "kmod-nvidia")
 UNLOAD = "for module in nvidia_uvm nvidia_drm nvidia_modeset nvidia; do [ ! -d /sys/module/$module ] || rmmod $module || break; done; true"
 
 
@@ -58,18 +59,20 @@ def packages() -> Commands:
         return
     for each in found.keeps:
         live.current_host().log(each, logger.warning)
-    if found.unhold:
-        yield StringCommand("apt-mark unhold", *(QuoteString(each) for each in found.unhold))
     if found.packages:
         yield StringCommand(STOP_SERVICES)
-        if any("nvidia-kernel" in each for each in found.packages):
-            yield StringCommand("sh", "-c", QuoteString(UNLOAD))
-        # Docker's is removed without purging: its purge takes /var/lib/docker along, images and volumes of the user's
-        docker = [each for each in found.packages if is_docker(each)]
-        for action, names in (("remove", docker), ("purge", [each for each in found.packages if each not in docker])):
-            if names:
-                quoted = (QuoteString(each) for each in names)
-                yield StringCommand(ENVIRONMENT, "apt-get -q -y -o DPkg::Lock::Timeout=300", action, *quoted, _timeout=TIMEOUT_S)
+    if any(each.startswith(KERNEL_MODULES) for each in found.packages):
+        yield StringCommand("sh", "-c", QuoteString(UNLOAD))
+    docker = [each for each in found.packages if is_docker(each)]
+    if live.survey()["packages"]["manager"] == "rpm":
+        if docker:  # whose packages stop no service
+            yield StringCommand("systemctl disable --now docker.service docker.socket containerd.service 2>/dev/null; true")
+        yield from dnf.remove(found.packages, found.unhold, found.stream)
+        return
+    if found.unhold:
+        yield from apt.mark("unhold", found.unhold)
+    # Docker's is removed without purging: its purge takes /var/lib/docker along, images and volumes of the user's
+    yield from apt.remove([each for each in found.packages if each not in docker], kept=docker)
 
 
 @host_operation
@@ -85,6 +88,8 @@ def files() -> Commands:
     yield StringCommand("rm -f", *(QuoteString(each) for each in others))
     if driver_steps.MODPROBE_FILE in others:
         yield StringCommand(
-            "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; fi", _timeout=TIMEOUT_S
+            "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -u -k all; "
+            "elif command -v dracut >/dev/null 2>&1; then dracut --force --regenerate-all; fi",
+            _timeout=TIMEOUT_S,
         )
     yield StringCommand("systemctl daemon-reload; rm -f", QuoteString(record), "; rmdir /etc/gpu-bringup 2>/dev/null; true")

@@ -140,7 +140,13 @@ def test_a_repository_without_an_index_is_a_problem_with_apts_words(tmp_path: Pa
 
 def test_an_index_has_the_versions_of_each_package() -> None:
     index = RepositoryIndex().process(["key a2V5", "version a 2", "version a 1", "version b 1:3-1"])
-    assert index == {"key": "a2V5", "key_problem": None, "index_problem": None, "versions": {"a": ["2", "1"], "b": ["1:3-1"]}}
+    assert index == {
+        "key": "a2V5",
+        "key_problem": None,
+        "index_problem": None,
+        "versions": {"a": ["2", "1"], "b": ["1:3-1"]},
+        "streams": [],
+    }
     broken = RepositoryIndex().process(["key a2V5", "index-problem W: one", "index-problem E: two"])
     assert broken["index_problem"] == "W: one\nE: two"
 

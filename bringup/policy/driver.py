@@ -7,6 +7,7 @@ from datetime import date
 
 from bringup import versions
 from bringup.catalog import Catalog, Distro, Gpu
+from bringup.catalog.distros import Packages
 from bringup.policy import Refused
 from bringup.policy.branch import Choice, choose_branch
 from bringup.policy.gpus import Kind, choose_kind, lowest_version, unusable
@@ -16,6 +17,7 @@ from bringup.settings import Settings
 from bringup.survey import Survey, gpus, installed_kind, known, loaded_version, module_kind, nvswitches
 from bringup.target import Driver
 
+TOOLS = ("nvidia-modprobe", "nvidia-persistenced")
 HGX_GPUS = 8  # the switches of NVLink 5 are no PCI functions: a host that sees a whole board is taken for the one that manages it
 
 
@@ -39,6 +41,7 @@ def choose_driver(
     signed = is_signed(distro, source, branch)
     _refuse_secure_boot(survey, distro, present, signed=signed)
     packages, services = _packages(survey, distro, boards, source, branch, kind)
+    ours = distro.packages(branch, kind) if source == "nvidia" else None
     return Driver(
         source=source,
         wanted=wanted,
@@ -52,7 +55,9 @@ def choose_driver(
         lowest=lowest_version(branch, boards),
         floor=catalog.security_floor(branch) if "." not in wanted else None,
         way_out=_way_out(choice, branch, other if has_other else None),
-        stream=found.module_stream if source == "nvidia" and (found := distro.packages(branch, kind)) else None,
+        stream=ours.module_stream if ours else None,
+        others=_others(distro, source, packages, ours),
+        extra_repositories=distro.extra_repositories,
     )
 
 
@@ -79,6 +84,13 @@ def adopted(survey: Survey, settings: Settings, catalog: Catalog, distro: Distro
         if image is not None:
             raise Refused("image-not-for-host", f"{image}, and {loaded} is loaded", "name another image in gpu_images, or auto")
     return Driver("preinstalled", loaded, module_kind(survey) or "open", (), (), None, (), hold=False)
+
+
+def _others(distro: Distro, source: Source, packages: tuple[str, ...], ours: Packages | None) -> tuple[str, ...]:
+    """Those of the packages that have a version of their own. A distribution builds the tools apart: Debian 13 has nvidia-modprobe 570
+    beside 550."""
+    apart = {*(ours.nvlsm if ours else ()), *distro.extra_packages, *(TOOLS if source == "distro" else ())}
+    return tuple(each for each in packages if each in apart)
 
 
 def _offers_kind(choice: Choice, branch: int, kind: Kind, kernel: str) -> bool:

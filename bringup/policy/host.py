@@ -39,7 +39,7 @@ def supported_distro(survey: Survey, catalog: Catalog) -> Distro:
 
 def untried(distro: Distro, arch: str, settings: Settings) -> Refused | None:
     """Why a plan for this distribution is only shown, and not acted on; None: it may be."""
-    if distro.family != "apt":
+    if distro.family == "zypper":
         reason = f"{distro.name} is planned for, and this version installs nothing with {distro.family} yet"
         return Refused("untried-distribution", reason, "take the plan as a guide, and install by hand")
     tried = distro.tier != "decided" and architecture(arch) == TRIED_ARCHITECTURE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bringup import versions
+from bringup import version_locks, versions
 from bringup.catalog import Catalog, Distro, Gpu
 from bringup.policy.engine import cgroup_driver
 from bringup.policy.fit import Loaded
@@ -13,6 +13,7 @@ from bringup.policy.gpus import candidates_of, named
 from bringup.policy.images import named_fits
 from bringup.settings import Settings
 from bringup.sources import broken_files
+from bringup.steps.version_locks import foreign
 from bringup.survey import Survey, gpus, installed, known, loaded_version, unreadable
 from bringup.target import Target
 
@@ -123,8 +124,13 @@ def _packages(survey: Survey, target: Target, distro: Distro | None) -> Iterator
              and not versions.matches(found["version"], target.driver.wanted)]  # fmt: skip
     if wrong:
         yield f"{', '.join(wrong)} is held at another version, and is released for the change"
-    if target.driver and target.driver.stream:
-        yield f"the packages are in the module stream {target.driver.stream} (dnf module reset nvidia-driver, then enable it)"
+    dnf = survey["packages"]["dnf"]
+    if target.driver and target.driver.stream and dnf and dnf["stream"] not in (None, target.driver.stream.split(":")[1]):
+        yield f"the module stream nvidia-driver:{dnf['stream']} is enabled on this host, and is changed to {target.driver.stream}"
+    ours = [each for each in target.driver.packages if each not in target.driver.others] if target.driver else []
+    for entry in foreign(survey):
+        if any(version_locks.is_about(entry, name) for name in ours):
+            yield f"dnf's version lock {entry} is somebody else's, and stays"
     if distro is None or distro.family != "dnf" or target.driver is None or target.driver.source == "preinstalled":
         return
     lists = "\n".join(text for text in survey["packages"]["repositories"].values() if isinstance(text, str))

@@ -37,5 +37,5 @@ def repository(
     if fingerprint is None:
         way = f"set gpu_repositories['{name}']['fingerprint'] to the one that its owner publishes"
         raise Refused("no-fingerprint", f"no key fingerprint is known for {url}", way)
-    keyring = KEYRINGS[name] if distro.family == "apt" else f"/etc/pki/rpm-gpg/gpu-bringup-{name}.asc"
+    keyring = KEYRINGS[name] if distro.family == "apt" else f"/etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-bringup-{name}"
     return Repository(name, url, key_url, fingerprint, keyring, known.suite or "/", known.component, distro.family)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bringup import versions
 from bringup.errors import HostError
-from bringup.steps import Change, Skip, edited
+from bringup.steps import Change, Skip, edited, version_locks
 from bringup.steps.kernel_modules import next_kernel
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
 from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
@@ -14,7 +14,6 @@ from bringup.target import Driver, Target
 
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
 DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
-TOOLS = {"nvidia-modprobe", "nvidia-persistenced"}
 LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
@@ -33,8 +32,8 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     if driver.repository is None:
         return None
     change = repository(survey, driver.repository)
-    if driver.repository.family != "apt":  # there, versions are kept by a module stream or a lock of dnf's, at the installation
-        return change
+    if driver.repository.family != "apt":  # there, versions are kept by a module stream, and by dnf's locks later
+        return _stream(survey, driver, change)
     pinned = survey["packages"]["preferences"].get(PREFERENCES_FILE) == preferences(driver)
     if pinned:
         return change
@@ -42,6 +41,22 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     after["packages"]["preferences"][PREFERENCES_FILE] = preferences(driver)
     why = f"{PREFERENCES_FILE} does not pin {driver.wanted}"
     return Change(f"{change.why} and {why}" if change else why, change.what if change else "pin the driver's packages", after)
+
+
+def _stream(survey: Survey, driver: Driver, change: Change | None) -> Change | None:
+    """Where the repository is one of module streams, dnf sees only the packages of the one that is enabled."""
+    dnf = survey["packages"]["dnf"]
+    if driver.stream is None or dnf is None:
+        return change
+    module, _, wanted = driver.stream.partition(":")
+    if dnf["stream"] == wanted:
+        return change
+    after = edited(change.after if change else survey)
+    if after["packages"]["dnf"]:
+        after["packages"]["dnf"]["stream"] = wanted
+    why = f"the module stream {module}:{dnf['stream']} is enabled" if dnf["stream"] else "no module stream is enabled"
+    what = f"enable {driver.stream}"
+    return Change(f"{change.why} and {why}" if change else why, f"{change.what}, {what}" if change else what, after)
 
 
 def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
@@ -81,7 +96,7 @@ def check_offered(driver: Driver, offered: Mapping[str, str]) -> None:
         version = offered.get(each)
         if version is None:
             raise HostError(f"no package source has {each}: is non-free enabled on the host, and is the archive reachable?")
-        if has_its_version(driver, each) and versions.is_driver(version) and not versions.matches(version, driver.wanted):
+        if each in driver.versioned and versions.is_driver(version) and not versions.matches(version, driver.wanted):
             reason = f"apt would install {each} {version}, and driver {driver.wanted} is wanted"
             raise HostError(
                 f"{reason}: name {versions.upstream_of(version)} in gpu_driver_branch, or disable the source that it is from"
@@ -104,19 +119,15 @@ def nouveau_out(survey: Survey, target: Target) -> Change | None:
     return Change(f"{', '.join(free)} may take the GPU at the next boot", f"block {', '.join(free)} in {MODPROBE_FILE}", after)
 
 
-def has_its_version(driver: Driver, package: str) -> bool:
-    """Does the package follow the driver's version? A distribution builds the tools apart: Debian 13 has nvidia-modprobe 570 beside 550."""
-    return driver.source != "distro" or package not in TOOLS
-
-
 def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     lacking = missing(survey, driver.packages)
-    versioned = tuple(each for each in driver.packages if has_its_version(driver, each))
-    wrong = off_version(survey, versioned, driver.wanted)
-    old = [] if driver.lowest is None else [each for each in older(survey, versioned, driver.lowest) if each not in wrong]
+    wrong = off_version(survey, driver.versioned, driver.wanted)
+    old = [] if driver.lowest is None else [each for each in older(survey, driver.versioned, driver.lowest) if each not in wrong]
     unsafe = [] if old or wrong else below_floor(survey, driver)
     if not lacking and not wrong and not old and not unsafe:
         return None
+    if survey["packages"]["dnf"]:
+        version_locks.refuse_foreign(survey, driver)
     after = with_installed(survey, lacking + wrong + old + unsafe)
     after["driver"]["module_version"] = PREDICTED
     for each in after["kernels"]:
@@ -135,7 +146,7 @@ def below_floor(survey: Survey, driver: Driver) -> list[str]:
     """Packages below the branch's security floor, where apt's lists have a newer version of the branch. One without is only noted."""
     if driver.floor is None:
         return []
-    low = older(survey, driver.packages, driver.floor)
+    low = older(survey, driver.versioned, driver.floor)
     have = versions.newest(version for each in low if (version := installed(survey, each)) is not None)
     offered = versions.newest(each for each in survey["packages"]["driver_candidates"] if versions.matches(each, driver.wanted))
     return low if have and offered and versions.key(offered) > versions.key(have) else []

@@ -30,6 +30,8 @@ def repository(survey: Survey, wanted: Repository) -> Change | None:
         why.append(f"{wanted.sources_file} is not as it shall be")
     if not _has_key(survey, wanted):
         why.append(f"{wanted.keyring} does not hold the key {wanted.fingerprint}")
+    elif wanted.family != "apt" and not _in_rpm(survey, wanted):
+        why.append(f"rpm does not know the key {wanted.fingerprint}")
     if not why:
         return None
     after = edited(survey)
@@ -46,6 +48,19 @@ def _has_key(survey: Survey, wanted: Repository) -> bool:
         return found is not None and fingerprints(base64.b64decode(found)) == (wanted.fingerprint,)
     except (NotAKey, ValueError):
         return False
+
+
+def _in_rpm(survey: Survey, wanted: Repository) -> bool:
+    """rpm's own keyring names keys by the end of their fingerprint."""
+    if survey["packages"]["keyrings"].get(wanted.keyring) == PREDICTED:
+        return True
+    known = [name.removeprefix("gpg-pubkey-") for name in survey["packages"]["installed"] if name.startswith("gpg-pubkey-")]
+    return any(each and wanted.fingerprint.lower().endswith(each) for each in known)
+
+
+def key_package(wanted: Repository) -> str:
+    """What rpm calls this key among its packages."""
+    return f"gpg-pubkey-{wanted.fingerprint[-8:].lower()}"
 
 
 def missing(survey: Survey, packages: tuple[str, ...]) -> list[str]:
@@ -78,10 +93,15 @@ def to_hold(survey: Survey, target: Target) -> tuple[str, ...]:
             if name in target.driver.packages or (each["version"] in versions_ and is_driver_package(name))
         ]
     if target.driver and target.driver.hold_kernel:
-        found += [name for name in there if name.startswith(("linux-image-", "linux-headers-", "linux-modules-", "kernel"))]
+        found += [
+            name
+            for name, each in there.items()
+            if name.startswith(("linux-image-", "linux-headers-", "linux-modules-"))
+            or (name.startswith("kernel") and each["version"].split(":")[-1] not in name)  # not by its full name too
+        ]
     if target.toolkit and target.toolkit.hold:
         found += [name for name in there if name in target.toolkit.packages]
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def alongside(survey: Survey, packages: tuple[str, ...]) -> tuple[str, ...]:

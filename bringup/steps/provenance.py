@@ -15,6 +15,7 @@ PATH = "/etc/gpu-bringup/provenance.json"
 INSTALLED = (
     "/etc/gpu-bringup/installed"  # names of packages that were not there before us, one a line, written before they are installed
 )
+HELD = "/etc/gpu-bringup/held"  # packages that we held, likewise
 DISABLED = "/etc/gpu-bringup/disabled"  # source files that we disabled, likewise
 SCHEMA = 1
 
@@ -42,6 +43,7 @@ def wanted(survey: Survey, target: Target) -> dict[str, Any]:
         "disabled": sorted(set(survey["packages"]["disabled"])),
         "repositories": {each.sources_file: each.url for each in repositories},
         "keyrings": sorted(each.keyring for each in repositories),
+        **({"stream": target.driver.stream} if target.driver and target.driver.stream else {}),
         "driver": loaded_version(survey),
         "docker_options": dict(target.docker.options),
         "injection": target.docker.injection,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bringup import daemon_json
+from bringup.sources import OURS
 from bringup.steps import containers, driver, provenance, sources
 from bringup.steps.packages import is_driver_package
 from bringup.survey import Survey, known, unit
@@ -27,6 +28,7 @@ class Undo:
     files: tuple[str, ...]
     restore: tuple[str, ...]  # source files that we disabled: path.disabled goes back to path
     daemon_json: str | None
+    stream: str | None  # dnf's module stream that we enabled
     keeps: tuple[str, ...]  # what stays although it is ours, and why
 
 
@@ -51,21 +53,25 @@ def undo(survey: Survey) -> Undo | None:
     if headers and unit(survey, "dkms.service"):
         keeps.append(f"{', '.join(headers)} stay: dkms may build other modules with them")
         gone = [name for name in gone if name not in headers]
+    # Docker's source is in no record: it is there only where Docker was installed by us
+    lists = [each for each in survey["packages"]["repositories"] if each.rsplit("/", 1)[-1].startswith(OURS)]
+    keys = [each for each in survey["packages"]["keyrings"] if each.rsplit("/", 1)[-1].startswith(f"RPM-GPG-KEY-{OURS}")]
     files = [
-        *record.get("repositories", {}),
-        *record.get("keyrings", []),
+        *dict.fromkeys((*record.get("repositories", {}), *lists)),
+        *dict.fromkeys((*record.get("keyrings", []), *keys)),
         driver.PREFERENCES_FILE,
         sources.SETTINGS_FILE,
         driver.MODPROBE_FILE,
     ]
     files += [containers.LIMITS_FILE, containers.SYSTEMD_FILE, containers.DOCKER_FILE, "/etc/cdi/nvidia.yaml"]
-    files += [provenance.INSTALLED, provenance.DISABLED, provenance.PATH]
+    files += [provenance.INSTALLED, provenance.HELD, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),
         unhold=tuple(sorted(name for name in (recorded | libraries) if name in there and there[name]["held"])),
         files=tuple(files),
         restore=tuple(sorted(set(survey["packages"]["disabled"]))),
         daemon_json=_without_ours(known(survey["docker"]["daemon_json"]), record.get("docker_options", {})),
+        stream=record.get("stream"),
         keeps=tuple(keeps),
     )
 

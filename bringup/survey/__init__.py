@@ -82,8 +82,19 @@ class LockHolder(TypedDict):
     command: str
 
 
+class Dnf(TypedDict):
+    """`version_locks`: lines of versionlock's list; None without that plugin. `stream`: NVIDIA's module stream that is enabled."""
+
+    version_locks: Read[list[str]]
+    stream: str | None
+
+
 class Packages(TypedDict):
-    """`installed` holds only the packages that a plan looks at (facts/survey.sh has the pattern)."""
+    """`installed` holds only the packages that a plan looks at (facts/survey.sh has the pattern).
+
+    With rpm, where several versions of a kernel's packages lie side by side, each is there by its full name too (kernel-devel-5.14.0-…),
+    and rpm's own keys by theirs (gpg-pubkey-d42d0685).
+    """
 
     manager: Literal["dpkg", "rpm"] | None
     installed: dict[str, Package]
@@ -97,6 +108,8 @@ class Packages(TypedDict):
     driver_candidates: list[str]  # versions of the installed driver's package that apt knows of; [] where it is not installed
     ours: list[str]  # packages that were not there before we installed them
     disabled: list[str]  # source files that we disabled
+    held_by_us: list[str]  # packages that we held, with dnf: its locks of others are told from ours by it
+    dnf: Dnf | None  # None: no host of rpm
 
 
 class Container(TypedDict):

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from bringup import version_locks, versions
 from bringup.survey import (
     SCHEMA,
     CdiSpec,
     Container,
     Disk,
+    Dnf,
     Docker,
     Driver,
     Kernel,
@@ -25,6 +27,7 @@ from bringup.survey import (
     Survey,
     Unit,
     Unreadable,
+    known,
 )
 from bringup.survey.sections import Section, Sections, SurveyError, split_sections
 
@@ -193,10 +196,19 @@ def _packages(got: Sections) -> Packages:
     manager: Literal["dpkg", "rpm"] | None = "dpkg" if "dpkg_audit" in got else "rpm" if "packages" in got else None
     held = got.read("holds", lambda section: section.lines) if "holds" in got else None
     installed: dict[str, Package] = {}
+    dnf: Dnf | None = _dnf(got)
+    dnf = dnf if manager == "rpm" else None
+    locks = known(dnf["version_locks"]) or [] if dnf else []
     for line in got.lines("packages") if "packages" in got else []:
-        name, version, want, state = (line.split() + [""] * 4)[:4] if len(line.split()) >= 4 else (*line.split()[:1], "", "", "")
-        if version:
+        name, version, want, state, arch = (
+            (line.split() + [""] * 5)[:5] if len(line.split()) >= 4 else (*line.split()[:1], *[""] * 4)
+        )
+        if version and dnf is not None:
+            _add_rpm(installed, name, version, arch, locks)
+        elif version:
             installed[name] = Package(version=version, state=state, held=want == "hold")
+    if dnf is not None:
+        held = [name for name, package in installed.items() if package["held"]]
     interrupted: Read[bool] = None
     if manager == "dpkg":
         audit = got.read("dpkg_audit", lambda section: bool(section.text.strip()))
@@ -214,7 +226,32 @@ def _packages(got: Sections) -> Packages:
         driver_candidates=_candidates(got),
         ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
         disabled=got["disabled_by_us"].text.split() if got["disabled_by_us"].status == "ok" else [],
+        held_by_us=got["held_by_us"].text.split() if got["held_by_us"].status == "ok" else [],
+        dnf=dnf,
     )
+
+
+def _dnf(got: Sections) -> Dnf:
+    text = "".join(each for each in got.files("module_stream").values() if isinstance(each, str))
+    values = dict(re.findall(r"^(stream|state)\s*=\s*(\S+)", text, re.M))
+    return Dnf(
+        version_locks=got.read("version_locks", lambda section: version_locks.entries(section.lines)),
+        stream=values.get("stream") if values.get("state") == "enabled" else None,
+    )
+
+
+def _add_rpm(installed: dict[str, Package], name: str, version: str, arch: str, locks: list[str]) -> None:
+    """Of a package that is there in several versions the newest, and where that is usual (kernels, keys) each by its full name."""
+    package = Package(version=version, state="installed", held=any(version_locks.covers(each, name, version) for each in locks))
+    plain = version.partition(":")[2] or version
+    if name == "gpg-pubkey":
+        installed[f"{name}-{plain.split('-')[0]}"] = package
+        return
+    if name.startswith("kernel"):
+        installed[f"{name}-{plain}.{arch}"] = package
+    other = installed.get(name)
+    if other is None or versions.newest((version, other["version"])) == version:
+        installed[name] = package
 
 
 def _candidates(got: Sections) -> list[str]:

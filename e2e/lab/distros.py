@@ -52,8 +52,8 @@ VARIANT="lab host: Debian dressed as Rocky Linux"
 VARIANT_ID=dressed
 """
 
-_DNF = ("dnf", "dnf-plugins-core", "rpm", "iptables", "libdevmapper1.02.1", "libseccomp2", "libsystemd0")
-"""The package manager, and what Debian's Docker needs, which hosts have as rpm packages."""
+_DNF = ("dnf", "curl", "dnf-plugins-core", "rpm", "iptables", "libdevmapper1.02.1", "libseccomp2", "libsystemd0")
+"""The package manager, curl as every such host has it, and what Debian's Docker needs, which hosts have as rpm packages."""
 
 DISTROS = {
     distro.name: distro

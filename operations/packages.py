@@ -1,0 +1,47 @@
+"""Packages, whatever the package manager: what driver, Docker and toolkit call, so that they need not know the family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from pyinfra.api.command import PyinfraCommand
+
+from bringup.steps.packages import to_hold
+from bringup.target import Repository, Target
+from facts import live
+from facts.packages import Index
+from operations import apt, dnf
+from operations.guard import Commands, host_operation
+from operations.needed import needed
+
+
+def install(
+    target: Target,
+    packages: tuple[str, ...],
+    ours: Repository | None,
+    choose: Callable[[Index], Mapping[str, str]] | None,
+    *,
+    others: tuple[str, ...] = (),
+    reinstall: bool = False,
+    way_out: str = "",
+) -> Iterator[PyinfraCommand]:
+    """Install packages; with `choose`, exactly the versions that it picks from our repository's index. Our holds are released first.
+
+    + others: what is there and may have to change with them; `choose` sees their versions, too
+    + reinstall: also those that are there, whose files are not
+    + way_out: what helps where a kernel module of theirs does not compile
+    """
+    by = apt.install if target.family == "apt" else dnf.install
+    yield from by(target, packages, ours, choose, others=others, reinstall=reinstall, way_out=way_out)
+
+
+@host_operation
+def package_holds(target: Target) -> Commands:
+    """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program."""
+    if needed("package-holds", target) is None:
+        return
+    names = to_hold(live.survey(), target)
+    if target.family == "apt":
+        yield from apt.mark("hold", names)
+    else:
+        yield from dnf.hold(target, names)
