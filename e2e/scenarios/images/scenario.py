@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from typing_extensions import override
+
+from e2e import expect
+from e2e.lab import registry, registry_faults, services
+from e2e.lab.lab import Lab
+from e2e.pyinfra_run import Run
+from e2e.scenario import Scenario
+
+IMAGES = "deploys/images.py"
+MEGABYTE = 1 << 20
+SECRET = "not-to-be-seen-7f3a"  # noqa: S105 - of this scenario's own registry
+ROOT = "/var/lib/docker"
+
+
+class Images(Scenario):
+    """Three hosts pull one digest at once; a registry that fails in every way is healed or named, before the first byte where it can be."""
+
+    tier = "all"
+
+    first: Run
+    digest: str
+
+    @override
+    def create(self) -> None:
+        """A third host: the shared lab has two."""
+        self.labs.down()
+        self.lab = Lab.up(hosts=3)
+        registry_faults.serve_proxy(self.lab.network)
+
+    @override
+    def destroy(self) -> None:
+        Lab.down()
+
+    @override
+    def prepare(self) -> None:
+        """Docker on the hosts, which trusts both registries; no driver is needed to pull."""
+        self.digest = registry_faults.make_image(self.lab.network, "train", "1", [_noise(4) for _ in range(3)])
+        run = self.pyinfra("docker", "-y", self._inventory("docker"), "deploys/preflight.py", "deploys/container_runtime.py")
+        run.expect_exit(0)
+
+    @override
+    def converge(self) -> None:
+        registry_faults.answer({"path": "/blobs/", "rate": 2 * MEGABYTE})
+        self.first = self._run("three at once", "train:1").expect_exit(0)
+        expect.contains("the progress of the pull", self.first.output, "pulling", "layers", where=self.first.log)
+        for name in self.hosts:
+            self._expect_there(name, "train", self.digest, "train:1")
+        asked = [each for each in registry_faults.requests() if each.startswith("GET") and each.endswith("/train/manifests/1")]
+        expect.true(len(asked) <= 1, "the tag to be resolved once for all hosts", asked, self.first.log)
+        expect.equal("the digest in the lock file", self._locked("train:1"), self.digest)
+
+    @override
+    def idempotence(self) -> None:
+        before = len(registry_faults.requests())
+        again = self._run("again", "train:1").expect_exit(0)
+        for name in self.hosts:
+            expect.nothing(f"change on {name} by a second run", again.result(name)["changed"], again.log)
+        expect.nothing("request to the registry by a second run", registry_faults.requests()[before:], again.log)
+
+    @override
+    def side_effect(self) -> None:
+        """What heals by itself, or by a setting."""
+        with self.case("the registry is killed in the middle of a pull and comes back"):
+            self._killed()
+        with self.case("connections that are cut"):
+            registry_faults.make_image(self.lab.network, "cut", "1", [_noise(3)])
+            registry_faults.answer({"path": "/cut/blobs/", "cut": MEGABYTE, "times": 2})
+            self._run("cut", "cut:1", limit="lab-2").expect_exit(0)
+        with self.case("a login, with its password in the environment"):
+            self._login()
+        with self.case("a tag that has moved"):
+            self._moved()
+
+    @override
+    def verify(self) -> None:
+        """What does not: one sentence each, before the first byte where that can be known, and not tried in vain."""
+        network = self.lab.network
+        digest = registry_faults.make_image(network, "small", "1", [_noise(1)])
+        with self.case("429 with Retry-After"):
+            rule = {
+                "path": "/small/",
+                "status": 429,
+                "code": "TOOMANYREQUESTS",
+                "message": "slow down",
+                "headers": {"Retry-After": "37"},
+            }
+            self._refused("limited", "small:1", rule, "429", "wait 37 s as it asks", "gpu_registry_login")
+        with self.case("401"):
+            self._refused("no login", "small:1", {"path": "/v2/", "login": f"me:{SECRET}"}, "wants a login", "gpu_registry_login")
+        with self.case("403"):
+            rule = {"path": "/small/", "status": 403, "code": "DENIED", "message": "requested access to the resource is denied"}
+            self._refused("denied", "small:1", rule, "403", "without login")
+        with self.case("manifest unknown"):
+            self._refused("unknown", "small:gone", None, "has no small:gone", "manifest unknown")
+        with self.case("an index without the host's architecture"):
+            registry_faults.make_index(network, "small", "arm", digest, "arm64")
+            self._refused("architecture", "small:arm", None, "nothing for this host's architecture (x86_64)", "it has aarch64")
+        with self.case("what an image requires of the driver"):
+            needs = ["NVIDIA_REQUIRE_CUDA=cuda>=99.0"]
+            registry_faults.make_image(network, "demanding", "1", [_noise(1)], needs)
+            self._refused("requirement", "demanding:1", None, "requires cuda>=99.0 (NVIDIA_REQUIRE_CUDA)")
+        with self.case("a disk that is too small, and one that fills up"):
+            self._disks()
+
+    def _killed(self) -> None:
+        registry_faults.make_image(self.lab.network, "slow", "1", [_noise(4) for _ in range(3)])
+        registry_faults.answer({"path": "/slow/blobs/", "rate": MEGABYTE // 2})
+        before = len(registry_faults.requests())
+        run = self.start("killed", "-y", "--limit", "lab-1", self._inventory("killed", "slow:1"), IMAGES)
+        expect.wait_until(
+            "layers to be asked for", lambda: sum("/blobs/" in each for each in registry_faults.requests()[before:]) > 3, 40
+        )
+        services.stop(self.lab.network, registry_faults.PROXY)
+        services.stop(self.lab.network, registry.SERVICE)
+        expect.true(run.is_running(), "the run to go on without the registry", "that it ended", run.log)
+        registry_faults.answer()
+        registry.serve(self.lab.network)
+        registry_faults.serve_proxy(self.lab.network)
+        run.wait(300).expect_exit(0)
+
+    def _login(self) -> None:
+        registry_faults.make_image(self.lab.network, "private", "1", [_noise(1)])
+        registry_faults.answer({"path": "/v2/", "login": f"me:{SECRET}"})
+        login = {"gpu_registry_login": {self._registry: {"username": "me", "password_env": "LAB_PASSWORD"}}}
+        missing = self._run("no password", "private:1", limit="lab-2", more=login).expect_exit(1)
+        missing.expect_problem("lab-2", "failed", "the password for", "LAB_PASSWORD")
+        wrong = self._run(
+            "wrong password", "private:1", limit="lab-2", more=login, environment={"LAB_PASSWORD": "wrong"}
+        ).expect_exit(1)
+        wrong.expect_problem("lab-2", "failed", "does not accept the login", "401")
+        right = self._run("login", "private:1", limit="lab-2", more=login, environment={"LAB_PASSWORD": SECRET}).expect_exit(0)
+        for path in (right.log, *right.reports.rglob("*")):
+            if path.is_file():
+                expect.true(SECRET not in path.read_text(errors="replace"), "the password in no transcript and no report", path)
+        places = "/etc /root /run /tmp /home"
+        found = self.host("lab-2").run(f"grep -rlsF {SECRET} {places} --exclude-dir=systemd || :", sudo=True).stdout
+        expect.nothing("file on the host with the password", found.splitlines())
+        expect.nothing(
+            "login that stays on the host", self.host("lab-2").run("ls /root/.docker/config.json || :", sudo=True).stdout.split()
+        )
+
+    def _moved(self) -> None:
+        registry_faults.answer()
+        moved = registry_faults.make_image(self.lab.network, "train", "1", [_noise(1)])
+        before = len(registry_faults.requests())
+        kept = self._run("not asked", "train:1").expect_exit(0)
+        expect.nothing("request to the registry where nobody asked for a refresh", registry_faults.requests()[before:], kept.log)
+        run = self._run("refresh", "train:1", more={"gpu_images_refresh": True}).expect_exit(0)
+        expect.contains("the run that asks again", run.output, "train:1 has moved", self.digest, moved, where=run.log)
+        expect.equal("the digest in the lock file", self._locked("train:1"), moved)
+        for name in self.hosts:
+            self._expect_there(name, "train", moved)
+        after = self._run("after refresh", "train:1").expect_exit(0)
+        for name in self.hosts:
+            expect.nothing(f"change on {name} after the refresh", after.result(name)["changed"], after.log)
+
+    def _disks(self) -> None:
+        host = self.host("lab-3")
+        host.run(
+            f"systemctl stop docker.socket docker && mount -t tmpfs -o size=48m tmpfs {ROOT} && systemctl start docker", sudo=True
+        )
+        try:
+            registry_faults.make_image(self.lab.network, "large", "1", [_noise(16)])
+            registry_faults.answer()
+            before = len(registry_faults.requests())
+            run = self._run("too small", "large:1", limit="lab-3").expect_exit(1)
+            run.expect_problem("lab-3", "failed", f"free on {ROOT}", "are needed", "16.8 MB compressed", "data-root")
+            expect.nothing(
+                "layer asked for",
+                (
+                    each
+                    for each in registry_faults.requests()[before:]
+                    if "/blobs/" in each and "GET" in each and self._is_layer(each)
+                ),
+                run.log,
+            )
+            # a hundredth of its size while it is compressed: nothing that a registry tells gives it away
+            registry_faults.make_image(self.lab.network, "zeros", "1", [bytes(96 * MEGABYTE)])
+            run = self._run("fills up", "zeros:1", limit="lab-3").expect_exit(1)
+            run.expect_problem("lab-3", "failed", "filled up while zeros:1 was pulled", "no space left on device", "data-root")
+            used = int(host.run(f"df -P -k {ROOT} | awk 'END {{ print $3 }}'", sudo=True).stdout)
+            expect.true(used < 8 << 10, "what was pulled to be removed again", f"{used} KiB used", run.log)
+        finally:
+            host.run(f"systemctl stop docker.socket docker; umount {ROOT}; systemctl start docker", sudo=True, check=False)
+
+    def _is_layer(self, request: str) -> bool:
+        """The settings of an image are asked for as a blob too, of some hundred bytes, by the look before a pull."""
+        return request in [f"GET /v2/large/blobs/{each}" for each in registry_faults.layers(self.lab.network, "large", "1")]
+
+    def _refused(self, what: str, image: str, rule: Mapping[str, Any] | None, *words: str) -> None:
+        registry_faults.answer(*([dict(rule)] if rule else []))
+        before = len(registry_faults.requests())
+        run = self._run(what, image, limit="lab-2").expect_exit(1)
+        run.expect_problem("lab-2", "failed", *words)
+        expect.nothing(f"change on lab-2 ({what})", run.result("lab-2")["changed"], run.log)
+        asked = registry_faults.requests()[before:]
+        expect.true(len(asked) < 20, "the registry not to be asked in vain", f"{len(asked)} requests", run.log)
+
+    @property
+    def _registry(self) -> str:
+        return registry_faults.proxy_address(self.lab.network)
+
+    def _run(
+        self,
+        what: str,
+        image: str,
+        *,
+        limit: str = "",
+        more: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Run:
+        selected = ["--limit", limit] if limit else []
+        return self.pyinfra(
+            what, "-y", *selected, self._inventory(what, image, more), IMAGES, timeout_s=240, environment=environment
+        )
+
+    def _inventory(self, name: str, image: str = "train:1", more: Mapping[str, Any] | None = None) -> str:
+        data = {
+            "gpu_images": [f"{self._registry}/{image}"],
+            "gpu_images_lock": str(self.folder / "images.lock.yml"),
+            "gpu_insecure_registries": [registry.address(self.lab.network), self._registry],
+            **(more or {}),
+        }
+        return str(self.inventory(name, dict.fromkeys(self.hosts, data)))
+
+    def _locked(self, image: str) -> str:
+        found: str = yaml.safe_load((self.folder / "images.lock.yml").read_text())["images"][f"{self._registry}/{image}"][
+            "digest"
+        ]
+        return found
+
+    def _expect_there(self, name: str, repository: str, digest: str, tag: str | None = None) -> None:
+        printed = (
+            self.host(name)
+            .run("docker image ls --digests --format '{{.Repository}}@{{.Digest}} {{.Repository}}:{{.Tag}}'", sudo=True)
+            .stdout
+        )
+        expect.contains(
+            f"the images of {name}",
+            printed,
+            f"{self._registry}/{repository}@{digest}",
+            *([f"{self._registry}/{tag}"] if tag else []),
+        )
+
+
+def _noise(megabytes: int) -> bytes:
+    """What no compression makes smaller."""
+    return os.urandom(megabytes * MEGABYTE)
