@@ -122,15 +122,3 @@ class PackagesOffered(FactBase[dict[str, str] | None]):
     @override
     def process(self, output: list[str]) -> dict[str, str] | None:
         return dict(line.split(" ", 1) for line in output[1:]) if output[:1] == ["answered"] else None
-
-
-class DkmsFailure(FactBase[str | None]):
-    """What stopped the newest build of a kernel module that failed: module, kernel, and the first error. None where none failed."""
-
-    @override
-    def command(self) -> str:
-        return f"{DKMS_FAILURE}\ndkms_failure"
-
-    @override
-    def process(self, output: list[str]) -> str | None:
-        return next((each.strip() for each in output if each.strip()), None)

@@ -15,7 +15,7 @@ from bringup.steps.packages import alongside
 from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
 from facts import live
-from facts.packages import DkmsFailure, Index, PackagesOffered
+from facts.packages import DKMS_FAILURE, Index, PackagesOffered
 from operations import apt, dnf, packages, sources
 from operations.files import write_file
 from operations.guard import Commands, host_operation
@@ -40,18 +40,35 @@ for image in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; d
     esac
 done
 """
-# The sources of one version for one kernel; a distribution calls the module otherwise than NVIDIA does. Whatever dkms says: what counts
-# is whether the module is there. A build goes on when its run is killed: the lock, which dkms inherits, is waited for.
-BUILD = """
+# BUILD VERSION KERNEL WAY_OUT: the sources of one version for one kernel; a distribution calls the module otherwise than NVIDIA does. What
+# counts is whether the module is there. A build goes on when its run is killed: the lock, which dkms inherits, is waited for.
+BUILD = (
+    DKMS_FAILURE
+    + r"""
+version=$1 kernel=$2 way_out=$3
+built() {
+    for module in /lib/modules/"$kernel"/updates/dkms/nvidia*.ko* /lib/modules/"$kernel"/extra/nvidia*.ko*; do
+        [ ! -e "$module" ] || return 0
+    done
+    return 1
+}
 exec 9>/run/gpu-bringup-dkms.lock && flock -w 1500 9
-for module in /lib/modules/"$2"/updates/dkms/nvidia*.ko* /lib/modules/"$2"/extra/nvidia*.ko*; do [ ! -e "$module" ] || exit 0; done
-for conf in /usr/src/nvidia*-"$1"/dkms.conf; do
+stamp=$(mktemp) && said=$(mktemp) || exit 1
+trap 'rm -f "$stamp" "$said"' EXIT
+for conf in /usr/src/nvidia*-"$version"/dkms.conf; do
+    built && exit 0
     [ -e "$conf" ] || continue
-    name=${conf%-"$1"/dkms.conf}
-    dkms install --force -m "${name##*/}" -v "$1" -k "$2" </dev/null
+    name=${conf%-"$version"/dkms.conf}
+    dkms install --force -m "${name##*/}" -v "$version" -k "$kernel" </dev/null >"$said" 2>&1
+    cat "$said"
 done
-true
+built && exit 0
+why=$(dkms_failure "$stamp")
+if [ -n "$why" ]; then why="$why${way_out:+; $way_out}"; else why=$(sed -n 's/^Error! //p' "$said" | head -n 1); fi
+echo "gpu-bringup: kernel $kernel has no nvidia module: ${why:-DKMS built none, see 'dkms status' on the host}" >&2
+exit 1
 """
+)
 # Our own daemons hold the modules; a client that came meanwhile keeps them, and rmmod says so. $? is always 0: the reboot step looks.
 UNLOAD = """
 [ -d /sys/module/nvidia ] || exit 0
@@ -98,12 +115,14 @@ def nouveau_out(target: Target) -> Commands:
 
 @host_operation
 def driver_repository(target: Target) -> Commands:
-    """NVIDIA's repository, and the pin that keeps the whole set of libraries at the wanted branch."""
-    wanted = target.driver.repository if target.driver else None
-    change = needed("driver-repository", target)
-    if change is None or wanted is None or target.driver is None:
+    """NVIDIA's repository, and the pin that keeps the whole set of libraries at the wanted branch, or at the distribution's own."""
+    if needed("driver-repository", target) is None or target.driver is None:
         return
-    yield from sources.add_source(target, wanted, target.driver.packages)
+    wanted = target.driver.repository
+    if wanted is not None:
+        yield from sources.add_source(target, wanted, target.driver.packages)
+    else:
+        yield StringCommand("rm -f", steps.SOURCES_FILE)
     if target.family == "apt":
         yield write_file(steps.PREFERENCES_FILE, steps.preferences(target.driver))
     else:
@@ -133,19 +152,11 @@ def kernel_modules(target: Target) -> Commands:
     """The module for the kernel that runs and for the next one: apt succeeds without one, and DKMS builds for one kernel of them."""
     if needed("kernel-modules", target) is None or target.driver is None:
         return
-    if not state.is_executing:
-        yield StringCommand("true")
-        return
     yield from apt.locks_free(target.lock_timeout_s)
     version = modules.source_version(live.survey(), target.driver)
-    for kernel in modules.unbuilt(live.survey()) if version else ():
-        given = QuoteString(str(version)), QuoteString(kernel)
+    for kernel in modules.unbuilt(live.survey()):
+        given = (QuoteString(each) for each in (version or "", kernel, target.driver.way_out))
         yield StringCommand("sh", "-c", QuoteString(BUILD), "sh", *given, _timeout=BUILD_TIMEOUT_S)
-    lacking = modules.unbuilt(live.survey(fresh=True))
-    if lacking:
-        failure = live.current_host().get_fact(DkmsFailure, _ignore_errors=True) or "see `dkms status` on the host"
-        way = f"; {target.driver.way_out}" if target.driver.way_out else ""
-        raise HostError(f"kernel {', '.join(lacking)} has no nvidia module though its packages are installed: {failure}{way}")
 
 
 @host_operation

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from facts.packages import DKMS_FAILURE, DkmsFailure
+from facts.packages import DKMS_FAILURE
 from operations import apt
 from operations.apt_scripts import CONFIGURE, RETRYING
 from operations.driver import BUILD
@@ -87,7 +87,7 @@ def test_a_build_that_failed_is_named_by_module_kernel_and_its_first_error(host:
     host.build.mkdir(parents=True)
     (host.build / "make.log").write_text((LOGS / f"{name}.log").read_text())
     said = host.run(f"{DKMS_FAILURE}\ndkms_failure").stdout
-    assert DkmsFailure().process(said.splitlines()) == f"DKMS could not build nvidia-current-open/550.163.01 {FAILURES[name]}"
+    assert said == f"DKMS could not build nvidia-current-open/550.163.01 {FAILURES[name]}\n"
 
 
 def test_the_log_of_a_good_build_and_one_of_before_say_nothing(host: Host) -> None:
@@ -152,38 +152,62 @@ def test_one_that_is_not_ours_is_named_and_stays(host: Host) -> None:
     assert host.state("nvidia-open-kernel-dkms") == "half-configured"
 
 
-def test_a_module_is_built_for_a_kernel_from_its_sources_of_one_version(host: Host) -> None:
-    source = host.folder / "src"
-    for name in ("nvidia-current-535.309.01", "nvidia-current-535.216.01", "nvidia-fs-2.28.2"):
-        (source / name).mkdir(parents=True)
-        (source / name / "dkms.conf").touch()
-    dkms = host.folder / "bin" / "dkms"
-    dkms.write_text('#!/bin/sh\necho "$@" >>calls\nexit 1\n')
-    dkms.chmod(0o755)
-    script = (
-        BUILD.replace("/usr/src", str(source))
-        .replace("/run/", f"{host.folder}/")
-        .replace("/lib/modules", f"{host.folder}/modules")
+class Sources:
+    """/usr/src and /lib/modules in a folder, and a dkms that writes what it was called with and then does as it is told."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.calls = host.folder / "calls"
+        for name in ("nvidia-current-535.309.01", "nvidia-current-535.216.01", "nvidia-fs-2.28.2"):
+            (host.folder / "src" / name).mkdir(parents=True)
+            (host.folder / "src" / name / "dkms.conf").touch()
+        self.modules = host.folder / "modules" / NEXT / "updates" / "dkms"
+        self.modules.mkdir(parents=True)
+
+    def build(self, dkms: str = "", wait: str = "1500") -> subprocess.CompletedProcess[str]:
+        tool = self.host.folder / "bin" / "dkms"
+        tool.write_text(f'#!/bin/sh\necho "$@" >>{self.calls}\n{dkms}\n')
+        tool.chmod(0o755)
+        script = BUILD.replace("/usr/src", f"{self.host.folder}/src").replace("/lib/modules", f"{self.host.folder}/modules")
+        script = script.replace("/run/", f"{self.host.folder}/").replace("-w 1500", f"-w {wait}")
+        return self.host.run(script, "535.309.01", NEXT, "set gpu_driver_source to nvidia")
+
+
+@pytest.fixture
+def sources(host: Host) -> Sources:
+    return Sources(host)
+
+
+def test_a_module_is_built_for_a_kernel_from_its_sources_of_one_version(sources: Sources) -> None:
+    made = f"touch {sources.modules}/nvidia-current.ko.xz; exit 1"
+    assert sources.build(made).returncode == 0, "whatever dkms says: the module is there"
+    call = f"install --force -m nvidia-current -v 535.309.01 -k {NEXT}\n"
+    assert sources.calls.read_text() == call
+    assert sources.build(made).returncode == 0
+    assert sources.calls.read_text() == call, "one that is there is not built again"
+
+
+def test_what_stopped_a_build_is_said_with_the_way_out_where_that_helps(sources: Sources) -> None:
+    failed = (
+        f'mkdir -p "{sources.host.build}"; cp "$LOG" "{sources.host.build}/make.log"; echo "Error! Bad return status"; exit 10'
     )
-    done = host.run(script, "535.309.01", NEXT)
-    assert done.returncode == 0, "whether the module is there is looked at afterwards"
-    calls = (host.folder / "calls").read_text()
-    assert calls == f"install --force -m nvidia-current -v 535.309.01 -k {NEXT}\n"
-    module = host.folder / "modules" / NEXT / "updates" / "dkms" / "nvidia-current.ko.xz"
-    module.parent.mkdir(parents=True)
-    module.touch()
-    host.run(script, "535.309.01", NEXT)
-    assert (host.folder / "calls").read_text() == calls, "a build that went on after its run was killed has made it"
+    found = sources.build(failed)
+    assert found.returncode == 1
+    assert found.stderr.startswith(f"gpu-bringup: kernel {NEXT} has no nvidia module: DKMS could not build nvidia-current-open")
+    assert found.stderr.endswith("; set gpu_driver_source to nvidia\n")
+    other = sources.build("sleep 0.1; echo 'Error! Your kernel headers for kernel X cannot be found.'; exit 1")
+    assert other.stderr.endswith("has no nvidia module: Your kernel headers for kernel X cannot be found.\n"), (
+        "no other source helps"
+    )
+    assert "DKMS built none" in sources.build("exit 0").stderr, "a success without a module is none"
 
 
-def test_a_second_build_waits_for_the_first(host: Host) -> None:
-    script = BUILD.replace("/run/", f"{host.folder}/").replace("-w 1500", "-w 0.1")
-    lock = host.folder / "gpu-bringup-dkms.lock"
-    with lock.open("w") as held:
+def test_a_second_build_waits_for_the_first(sources: Sources) -> None:
+    with (sources.host.folder / "gpu-bringup-dkms.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         began = time.monotonic()
-        host.run(script, "580.159.04", "6.1.0-no-such-kernel")
-        assert time.monotonic() - began >= 0.1
+        sources.build(wait="0.2")
+        assert time.monotonic() - began >= 0.2
 
 
 def test_the_way_out_and_the_packages_reach_the_script_as_single_arguments() -> None:

@@ -54,6 +54,7 @@ def choose_driver(
         hold_kernel=settings.hold_packages == "driver+kernel",
         lowest=lowest_version(branch, boards),
         floor=catalog.security_floor(branch) if "." not in wanted else None,
+        origin=distro.name.split(" ")[0] if source == "distro" and distro.family == "apt" else None,
         way_out=_way_out(choice, branch, other if has_other else None),
         stream=ours.module_stream if ours else None,
         others=_others(distro, source, packages, ours),

@@ -12,6 +12,7 @@ from bringup.steps.packages import PREDICTED, missing, off_version, older, repos
 from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
+SOURCES_FILE = "/etc/apt/sources.list.d/gpu-bringup-nvidia-driver.sources"
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
 DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
 LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
@@ -21,16 +22,20 @@ MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 def preferences(driver: Driver) -> str:
     """apt's pin for the whole driver set: dependencies too must come at the wanted branch, though the repository has newer ones.
 
-    995 is above every other pin for these packages, NVIDIA's own (600) included, and below 1000: nothing is downgraded by it.
+    995 is above every other pin for these packages, NVIDIA's own (600) included, and below 1000: nothing is downgraded by it. A
+    distribution's own driver is older than what NVIDIA's repository has left on a host: 1001 has it all the same.
     """
-    version = driver.wanted + ("-*" if "." in driver.wanted else ".*")
-    return f"Package: *nvidia* libcuda* libnvcuvid* libnvoptix* libxnvctrl*\nPin: version {version}\nPin-Priority: 995\n"
+    if driver.origin is not None:
+        pin, priority = f"release o={driver.origin}", 1001
+    else:
+        pin, priority = f"version {driver.wanted}" + ("-*" if "." in driver.wanted else ".*"), 995
+    return f"Package: *nvidia* libcuda* libnvcuvid* libnvoptix* libxnvctrl*\nPin: {pin}\nPin-Priority: {priority}\n"
 
 
 def driver_repository(survey: Survey, driver: Driver) -> Change | None:
-    """The source of the driver, and the pin."""
+    """The source of the driver, and the pin. A source of ours that the driver no longer comes from goes."""
     if driver.repository is None:
-        return None
+        return _own_archive(survey, driver)
     change = repository(survey, driver.repository)
     if driver.repository.family != "apt":  # there, versions are kept by a module stream, and by dnf's locks later
         return _stream(survey, driver, change)
@@ -57,6 +62,20 @@ def _stream(survey: Survey, driver: Driver, change: Change | None) -> Change | N
     why = f"the module stream {module}:{dnf['stream']} is enabled" if dnf["stream"] else "no module stream is enabled"
     what = f"enable {driver.stream}"
     return Change(f"{change.why} and {why}" if change else why, f"{change.what}, {what}" if change else what, after)
+
+
+def _own_archive(survey: Survey, driver: Driver) -> Change | None:
+    if driver.origin is None:
+        return None
+    why = [f"{SOURCES_FILE} is of NVIDIA's driver"] if SOURCES_FILE in survey["packages"]["repositories"] else []
+    if survey["packages"]["preferences"].get(PREFERENCES_FILE) != preferences(driver):
+        why.append(f"{PREFERENCES_FILE} does not pin the driver to {driver.origin}'s own archive")
+    if not why:
+        return None
+    after = edited(survey)
+    after["packages"]["preferences"][PREFERENCES_FILE] = preferences(driver)
+    after["packages"]["repositories"].pop(SOURCES_FILE, None)
+    return Change(" and ".join(why), f"take the driver from {driver.origin}'s own archive", after)
 
 
 def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
