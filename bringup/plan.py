@@ -76,10 +76,6 @@ def _toolkit_repository(survey: Survey, target: Target) -> Change | None:
     return packages.repository(survey, target.toolkit.repository) if target.toolkit else None
 
 
-def _holds(survey: Survey, target: Target) -> Change | None:
-    return packages.holds(survey, packages.to_hold(survey, target))
-
-
 # In the order of design §3. Ids are the names of the operations.
 STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("package-manager", lambda survey, target: packages.package_manager(survey)),
@@ -98,7 +94,7 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("docker-engine", lambda survey, target: containers.docker_engine(survey, target.docker)),
     ("toolkit-repository", _toolkit_repository),
     ("toolkit-packages", lambda survey, target: containers.toolkit_packages(survey, target.toolkit) if target.toolkit else None),
-    ("package-holds", _holds),
+    ("package-holds", packages.holds),
     ("cdi-spec", containers.cdi_spec),
     ("daemon-json", containers.daemon_json),
     ("images", containers.images),

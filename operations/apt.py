@@ -21,6 +21,7 @@ from facts import live
 from facts.packages import Index, PackageLocks
 from operations import shell
 from operations.apt_scripts import CONFIGURE, MAKE_VIEW, RETRYING, VIEW
+from operations.files import note
 from operations.guard import Commands, host_operation
 from operations.index import UPDATE_TIMEOUT_S, read_index
 from operations.needed import needed
@@ -218,7 +219,4 @@ def install(
 def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     """What was not there before we came is ours to remove again (deploys/undo.py); noted before it is installed."""
     there, ours = live.survey()["packages"]["installed"], live.survey()["packages"]["ours"]
-    new = [each for each in packages if each not in there and each not in ours]
-    if new:
-        names = (QuoteString(each) for each in new)
-        yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *names, ">>", provenance.INSTALLED)
+    yield from note(provenance.INSTALLED, [each for each in packages if each not in there and each not in ours])

@@ -21,7 +21,7 @@ from facts.packages import Index
 from operations import shell
 from operations.apt import INSTALL_TIMEOUT_S, locks_free, remark
 from operations.dnf_scripts import OPTIONS, RETRYING, WITHOUT_REPOSITORIES
-from operations.files import write_bytes, write_file
+from operations.files import note, write_bytes, write_file
 from operations.index import read_index
 from operations.record import report_problem
 
@@ -109,13 +109,6 @@ def remember(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     yield from note(provenance.INSTALLED, [each for each in packages if each not in there and each not in known])
 
 
-def note(path: str, names: list[str]) -> Iterator[PyinfraCommand]:
-    """Names to one of our files on the host, one a line."""
-    if names:
-        quoted = (QuoteString(each) for each in names)
-        yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *quoted, ">>", path)
-
-
 def lift(entries: list[str]) -> Iterator[PyinfraCommand]:
     """Take lines out of the list of version locks."""
     if entries:
@@ -134,8 +127,12 @@ def hold(target: Target, names: tuple[str, ...]) -> Iterator[PyinfraCommand]:
     unheld = unheld_specs(survey, names)
     stale = [each for each in ours(survey) if version_locks.parse(each).name in unheld]
     yield from lift(stale)
-    yield from note(provenance.HELD, [each for each in unheld if each not in survey["packages"]["held_by_us"]])
     yield StringCommand(_own("versionlock", "add", *unheld.values()))
+
+
+def release(names: tuple[str, ...]) -> Iterator[PyinfraCommand]:
+    """Lift our locks on these packages."""
+    yield from lift([each for each in ours(live.survey()) if version_locks.parse(each).name in names])
 
 
 def unheld_specs(survey: Survey, names: tuple[str, ...]) -> dict[str, str]:

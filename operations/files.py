@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import difflib
+from collections.abc import Iterable, Iterator
 
 from pyinfra import logger, state
 from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api.command import PyinfraCommand
 
 from facts.live import current_host
 
@@ -24,6 +26,13 @@ def write_bytes(path: str, content: bytes, mode: str = "644") -> StringCommand:
         "&& chmod", mode, new, "&& mv -f", new, QuoteString(path),
         _stdin=base64.encodebytes(content).decode().splitlines(),
     )  # fmt: skip
+
+
+def note(path: str, names: Iterable[str]) -> Iterator[PyinfraCommand]:
+    """Names to the end of one of our files in /etc/gpu-bringup, one a line."""
+    quoted = [QuoteString(each) for each in names]
+    if quoted:
+        yield StringCommand("mkdir -p -m 755 /etc/gpu-bringup && printf '%s\\n'", *quoted, ">>", path)
 
 
 def show_diff(path: str, old: str | None, new: str) -> None:

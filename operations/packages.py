@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from pyinfra import state
+from pyinfra.api import StringCommand
 from pyinfra.api.command import PyinfraCommand
 
-from bringup.steps.packages import to_hold
+from bringup.steps import provenance
+from bringup.steps.packages import to_hold, to_release, unheld
 from bringup.target import Repository, Target
 from facts import live
 from facts.packages import Index
 from operations import apt, dnf
+from operations.files import note, write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 
@@ -37,11 +41,22 @@ def install(
 
 @host_operation
 def package_holds(target: Target) -> Commands:
-    """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program."""
+    """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program.
+
+    What we held and is no longer to be held is released. What is ours is noted before it is held.
+    """
     if needed("package-holds", target) is None:
         return
-    names = to_hold(live.survey(), target)
-    if target.family == "apt":
-        yield from apt.mark("hold", names)
-    else:
-        yield from dnf.hold(target, names)
+    if not state.is_executing:
+        yield StringCommand("true")
+        return
+    survey = live.survey()
+    names, released = to_hold(survey, target), to_release(survey, target)
+    free, ours = unheld(survey, names), survey["packages"]["held_by_us"]
+    if free:
+        yield from note(provenance.HELD, [each for each in free if each not in ours])
+        yield from apt.mark("hold", names) if target.family == "apt" else dnf.hold(target, names)
+    if released:
+        yield from apt.mark("unhold", released) if target.family == "apt" else dnf.release(released)
+        kept = dict.fromkeys(each for each in (*ours, *free) if each not in released)
+        yield write_file(provenance.HELD, "".join(f"{each}\n" for each in kept))

@@ -224,6 +224,15 @@ def test_a_busy_host_is_not_rebooted() -> None:
     assert not any("systemctl reboot" in each for each in sent(state, "busy")) and result("busy").function == "not proven"
 
 
+def test_what_we_held_and_should_not_is_released_and_forgotten() -> None:
+    host = converged().set("held_by_us", "libcuda1\nnvidia-driver-cuda")
+    state = run({"freed": data(host, gpu_hold_packages="none")}, stages=("container_runtime",))
+    changes = [each for each in sent(state, "freed") if SURVEY not in each]
+    commands = [each for each in changes if "apt-mark" in each or "gpu-bringup/held" in each]
+    assert ["apt-mark unhold libcuda1 nvidia-driver-cuda" in each for each in commands] == [True, False]
+    assert "/etc/gpu-bringup/held.gpu-bringup-new" in commands[1]
+
+
 def test_containers_are_not_stopped_by_a_restart_of_docker_unless_the_user_accepts_it() -> None:
     host = converged().set("daemon_json", "{}").set("docker_running", "abc training user/image")
     given = {"asked": data(host), "accepted": data(host, gpu_accept=["stop-containers"])}

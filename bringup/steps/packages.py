@@ -104,6 +104,15 @@ def to_hold(survey: Survey, target: Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def to_release(survey: Survey, target: Target) -> tuple[str, ...]:
+    """What we have held, and what is by now not to be held: kernels after a change of gpu_hold_packages. Others' holds are theirs."""
+    if target.driver and not target.driver.is_ours:  # a driver that is kept as it is, and so are its holds
+        return ()
+    there, wanted = survey["packages"]["installed"], to_hold(survey, target)
+    ours = dict.fromkeys(survey["packages"]["held_by_us"])
+    return tuple(each for each in ours if each in there and there[each]["held"] and each not in wanted)
+
+
 def alongside(survey: Survey, packages: tuple[str, ...]) -> tuple[str, ...]:
     """What is installed of the driver set beyond these packages: it changes its version with them, since they ask for exactly their own."""
     there = survey["packages"]["installed"]
@@ -136,13 +145,22 @@ def older(survey: Survey, packages: tuple[str, ...], floor: str) -> list[str]:
     return [name for name, version in found if version and versions.is_driver(version) and not versions.at_least(version, floor)]
 
 
-def holds(survey: Survey, packages: tuple[str, ...]) -> Change | None:
-    """Those of the packages that are installed are held, so that no unattended upgrade splits the set."""
+def unheld(survey: Survey, packages: tuple[str, ...]) -> list[str]:
+    """Those of the packages that are installed and not held."""
     now = survey["packages"]["installed"]
-    unheld = [each for each in packages if each in now and now[each]["state"] == "installed" and not now[each]["held"]]
-    if not unheld:
+    return [each for each in packages if each in now and now[each]["state"] == "installed" and not now[each]["held"]]
+
+
+def holds(survey: Survey, target: Target) -> Change | None:
+    """What is installed of the set is held, so that no unattended upgrade splits it; what we held and should not is released."""
+    free, released = unheld(survey, to_hold(survey, target)), to_release(survey, target)
+    if not free and not released:
         return None
     after = edited(survey)
-    for each in unheld:
-        after["packages"]["installed"][each]["held"] = True
-    return Change(f"{', '.join(unheld)} may be upgraded apart from the rest", "hold the packages", after)
+    for each in (*free, *released):
+        after["packages"]["installed"][each]["held"] = each in free
+    after["packages"]["held_by_us"] = [*(each for each in survey["packages"]["held_by_us"] if each not in released), *free]
+    why = [f"{', '.join(free)} may be upgraded apart from the rest"] if free else []
+    why += [f"{', '.join(released)} held by us, which gpu_hold_packages no longer asks for"] if released else []
+    what = [*(["hold the packages"] if free else []), *(["release them"] if released else [])]
+    return Change("; ".join(why), ", ".join(what), after)

@@ -44,6 +44,7 @@ def undo(survey: Survey) -> Undo | None:
     # libraries came with the driver's packages, at their version
     libraries = {name for name, each in there.items() if each["version"] in versions and is_driver_package(name)}
     gone = sorted(name for name in ours | libraries if name in there)
+    held = set(survey["packages"]["held_by_us"])
     keeps: list[str] = []
     running = known(survey["docker"]["running"]) or []
     if running and any(is_docker(name) for name in gone):
@@ -67,7 +68,7 @@ def undo(survey: Survey) -> Undo | None:
     files += [provenance.INSTALLED, provenance.HELD, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),
-        unhold=tuple(sorted(name for name in (recorded | libraries) if name in there and there[name]["held"])),
+        unhold=tuple(sorted(name for name in (recorded | libraries | held) if name in there and there[name]["held"])),
         files=tuple(files),
         restore=tuple(sorted(set(survey["packages"]["disabled"]))),
         daemon_json=_without_ours(known(survey["docker"]["daemon_json"]), record.get("docker_options", {})),

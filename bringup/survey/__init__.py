@@ -108,7 +108,7 @@ class Packages(TypedDict):
     driver_candidates: list[str]  # versions of the installed driver's package that apt knows of; [] where it is not installed
     ours: list[str]  # packages that were not there before we installed them
     disabled: list[str]  # source files that we disabled
-    held_by_us: list[str]  # packages that we held, with dnf: its locks of others are told from ours by it
+    held_by_us: list[str]  # packages that we held: holds and locks of others are told from ours by it
     dnf: Dnf | None  # None: no host of rpm
 
 
