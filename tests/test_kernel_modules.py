@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +14,11 @@ from bringup.errors import HostError
 from bringup.plan import Plan, make_plan
 from bringup.settings import read_settings
 from bringup.steps import Change, Skip
-from bringup.steps.driver import check_offered, driver_packages, headers_to_be_had
+from bringup.steps.driver import check_offered, driver_packages, headers_to_be_had, preferences
 from bringup.steps.kernel_modules import kernel_modules, next_kernel, source_version, unbuilt
 from bringup.survey import Survey
 from bringup.target import Driver
+from facts.packages import PackagesOffered
 from tests.machines import machine, with_driver
 from tests.surveys import TODAY
 
@@ -154,6 +158,40 @@ class TestArchive:
             check_offered(wanted, {**OFFERED, "nvidia-kernel-dkms": "620.70.06-1", "nvidia-persistenced": "1"})
         with pytest.raises(HostError, match="no package source has nvidia-persistenced: is non-free enabled"):
             check_offered(wanted, OFFERED)
+
+
+@pytest.mark.skipif(shutil.which("apt-cache") is None, reason="needs apt")
+def test_apt_takes_the_driver_from_the_distributions_archive_alone_and_the_toolkit_from_where_it_is(tmp_path: Path) -> None:
+    """A repository of NVIDIA's with a newer driver beside Debian's; both have a container toolkit."""
+    offers = {
+        "debian": {"nvidia-smi": "535.309.01-1", "libcuda1": "535.309.01-1", "nvidia-container-toolkit": "1.10-1"},
+        "nvidia": {"nvidia-smi": "620.70.06-1", "libcuda1": "620.70.06-1", "nvidia-container-toolkit": "1.20-1"},
+    }
+    for origin, packages in offers.items():
+        folder = tmp_path / origin
+        folder.mkdir()
+        text = "".join(
+            f"Package: {name}\nVersion: {version}\nArchitecture: all\nFilename: x\nSize: 1\n\n"
+            for name, version in packages.items()
+        )
+        (folder / "Packages").write_text(text)
+        (folder / "Release").write_text(f"Origin: {origin.title()}\nSuite: x\n")
+    (tmp_path / "sources.list").write_text("".join(f"deb [trusted=yes] file:{tmp_path}/{origin} ./\n" for origin in offers))
+    (tmp_path / "preferences").write_text(preferences(driver(TestArchive.survey, **DISTRO)))
+    for name in ("lists/partial", "cache/archives/partial", "etc/preferences.d", "etc/sources.list.d"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "status").touch()
+    paths = {
+        "Dir::Etc::sourcelist": "sources.list", "Dir::Etc::sourceparts": "etc/sources.list.d", "Dir::State::lists": "lists",
+        "Dir::Cache": "cache", "Dir::State::status": "status", "Dir::Etc::preferences": "preferences",
+        "Dir::Etc::preferencesparts": "etc/preferences.d",
+    }  # fmt: skip
+    options = [word for key, value in paths.items() for word in ("-o", f"{key}={tmp_path / value}")]
+    subprocess.run(["apt-get", *options, "-o", "APT::Sandbox::User=root", "update"], check=True, capture_output=True, timeout=60)
+    command = PackagesOffered().command(list(offers["debian"]), options).get_raw_value()
+    said = subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True, timeout=60).stdout
+    expected = {**offers["debian"], "nvidia-container-toolkit": "1.20-1"}
+    assert PackagesOffered().process(said.splitlines()) == expected
 
 
 WAYS = [

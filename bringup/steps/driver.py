@@ -25,11 +25,12 @@ def preferences(driver: Driver) -> str:
     995 is above every other pin for these packages, NVIDIA's own (600) included, and below 1000: nothing is downgraded by it. A
     distribution's own driver is older than what NVIDIA's repository has left on a host: 1001 has it all the same.
     """
-    if driver.origin is not None:
-        pin, priority = f"release o={driver.origin}", 1001
-    else:
-        pin, priority = f"version {driver.wanted}" + ("-*" if "." in driver.wanted else ".*"), 995
-    return f"Package: *nvidia* libcuda* libnvcuvid* libnvoptix* libxnvctrl*\nPin: {pin}\nPin-Priority: {priority}\n"
+    names = "Package: *nvidia* libcuda* libnvcuvid* libnvoptix* libxnvctrl*\n"
+    if driver.origin is not None:  # the first record that fits counts: the container toolkit comes from elsewhere
+        toolkit = "Package: nvidia-container-toolkit* libnvidia-container*\nPin: release *\nPin-Priority: 500\n\n"
+        return f"{toolkit}{names}Pin: release o={driver.origin}\nPin-Priority: 1001\n"
+    version = driver.wanted + ("-*" if "." in driver.wanted else ".*")
+    return f"{names}Pin: version {version}\nPin-Priority: 995\n"
 
 
 def driver_repository(survey: Survey, driver: Driver) -> Change | None:
