@@ -20,7 +20,7 @@ from facts import live
 from facts.packages import Index
 from operations import shell
 from operations.apt import INSTALL_TIMEOUT_S, locks_free, remark
-from operations.dnf_scripts import OPTIONS, RETRYING, WITHOUT_REPOSITORIES
+from operations.dnf_scripts import LIFT, OPTIONS, RETRYING, WITHOUT_REPOSITORIES
 from operations.files import note, write_bytes, write_file
 from operations.index import read_index
 from operations.record import report_problem
@@ -110,9 +110,9 @@ def remember(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
 
 
 def lift(entries: list[str]) -> Iterator[PyinfraCommand]:
-    """Take lines out of the list of version locks."""
+    """Take lines out of the list of version locks, which stays as it is beside them: the plugin's own delete loses people's comments."""
     if entries:
-        yield StringCommand(_own("versionlock", "delete", *entries))
+        yield StringCommand("sh", "-c", QuoteString(LIFT), "sh", *(QuoteString(each) for each in entries))
 
 
 def hold(target: Target, names: tuple[str, ...]) -> Iterator[PyinfraCommand]:

@@ -37,3 +37,16 @@ why=$(dkms_failure "$stamp")
 exit $code
 """
 )
+# Takes its arguments, whole lines, out of the list of version locks, each with the comment that the plugin wrote above it.
+LIFT = r"""
+list=$(sed -n 's/^ *locklist *= *//p' /etc/dnf/plugins/versionlock.conf 2>/dev/null | tail -n 1)
+[ -n "$list" ] && [ -e "$list" ] || exit 0
+new=$(mktemp "$list.XXXXXX") || exit 1
+trap 'rm -f "$new"' EXIT
+printf '%s\n' "$@" | awk '
+    NR == FNR {gone[$0]; next}
+    /^$|^# Added lock on / {above = above $0 "\n"; next}
+    {entry = $0; gsub(/^[ \t]+|[ \t]+$/, "", entry); if (!(entry in gone)) printf "%s%s\n", above, $0; above = ""}
+    END {printf "%s", above}' - "$list" >"$new" || exit 1
+chmod --reference="$list" "$new" && chown --reference="$list" "$new" && mv -f "$new" "$list"
+"""

@@ -22,7 +22,7 @@ from deploys import ending
 from facts.dnf import RpmIndex
 from facts.packages import PackageLocks
 from operations.dnf import dnf
-from operations.dnf_scripts import RETRYING
+from operations.dnf_scripts import LIFT, RETRYING
 from tests import test_run
 from tests.fakes import data
 from tests.machines import machine
@@ -68,6 +68,24 @@ def test_what_passes_is_tried_again_and_what_does_not_is_not(tmp_path: Path) -> 
     (tmp_path / "tries").unlink()
     done = sh(tmp_path, RETRYING, "", "dnf", sleep="", dnf=f"{count}; echo 'Error: GPG check FAILED'; exit 1")
     assert done.returncode == 1 and (tmp_path / "tries").read_text() == "x\n"
+
+
+def test_locks_are_lifted_line_by_line_and_all_else_in_the_list_stays(tmp_path: Path) -> None:
+    ours, other = "nvidia-driver-cuda-3:580.159.04-1.el9.*", "rocky-release-0:9.6-1.el9.*"
+    (tmp_path / "conf").write_text(f"[main]\nenabled = 1\nlocklist = {tmp_path}/list\n")
+    people = f"# kept by hand\n{other}\n\n# Added lock on Mon\nkernel-0:5.14.0-1.el9.*\n"
+    (tmp_path / "list").write_text(f"{people}\n# Added lock on Tue\n{ours}\n#{ours}\n{ours} \n")
+    (tmp_path / "list").chmod(0o640)
+    script = LIFT.replace("/etc/dnf/plugins/versionlock.conf", f"{tmp_path}/conf")
+    done = sh(tmp_path, script, ours, "nvidia-.*", HOSTILE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "list").read_text() == f"{people}#{ours}\n" and not (tmp_path / "x").exists()
+    assert (tmp_path / "list").stat().st_mode & 0o777 == 0o640
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["bin", "conf", "list"]
+
+
+def test_without_a_list_of_locks_there_is_none_to_lift(tmp_path: Path) -> None:
+    assert sh(tmp_path, LIFT.replace("/etc/dnf/plugins/versionlock.conf", f"{tmp_path}/conf"), "a-0:1-1.*").returncode == 0
 
 
 def test_hostile_addresses_of_a_repository_are_arguments(tmp_path: Path) -> None:
