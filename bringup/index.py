@@ -36,8 +36,35 @@ def checked_key(repository: Repository, key: str | None, problem: str | None) ->
 
 def checked_index(repository: Repository, problem: str | None) -> None:
     """Raises HostError when the index could not be read or its signature is wrong."""
-    if problem is not None:
-        raise HostError(f"the repository {repository.url} cannot be used ({reason(problem)}): nothing was changed")
+    if problem is None:
+        return
+    for pattern, why in SIGNATURE_PROBLEMS:
+        if re.search(pattern, problem):
+            said = why.format(key=repository.fingerprint, key_url=repository.key_url)
+            raise HostError(f"the repository {repository.url} cannot be used: {said}; nothing was changed ({reason(problem)})")
+    raise HostError(f"the repository {repository.url} cannot be used ({reason(problem)}): nothing was changed")
+
+
+# What gpgv (Debian 12, Ubuntu), sqv (Debian 13 on) and rpm say of a signature that does not hold. sqv has no word for a key that expired
+# before the signature was made: nothing bound the key to its owner at that time.
+SIGNATURE_PROBLEMS = (
+    (
+        r"SHA1 is not considered secure",
+        "its key {key} is bound to its owner by SHA-1 alone, which this host's apt no longer takes: is {key_url} the owner's newest copy?",
+    ),
+    (
+        r"EXPKEYSIG|KEYEXPIRED|[Kk]ey is not live|No binding signature at time",
+        "its key {key} has expired as {key_url} has it: a mirror may hand out an old copy, else only its owner can renew it",
+    ),
+    (
+        r"NO_PUBKEY|Missing key",
+        "it is signed by another key than {key}: was the key replaced, or is this somebody else's repository?",
+    ),
+    (
+        r"BADSIG|Message has been manipulated",
+        "its signature by {key} does not fit what it signs: a proxy or an unfinished mirror has changed it",
+    ),
+)
 
 
 def checked_stream(repository: Repository, streams: Sequence[str], wanted: str) -> None:
@@ -76,7 +103,8 @@ PASSING = re.compile(
 )
 # what does not, however often it is asked
 FINAL = re.compile(
-    r"NO_PUBKEY|EXPKEYSIG|KEYEXPIRED|BADSIG|is not signed|(^|[^:]) +40[0134] +[A-Z]|Conflicting values|not valid yet"
+    r"NO_PUBKEY|EXPKEYSIG|KEYEXPIRED|BADSIG|No binding signature|key is not live|Missing key|Message has been manipulated"
+    r"|is not signed|(^|[^:]) +40[0134] +[A-Z]|Conflicting values|not valid yet"
     r"|code: 40[0134] for [^ ]*/repomd.xml|GPG check FAILED",
     re.I | re.M,
 )

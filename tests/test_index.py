@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bringup.errors import HostError
-from bringup.index import checked_index, checked_key, pick, pick_alongside, pick_newest, reason
+from bringup.index import checked_index, checked_key, is_passing, pick, pick_alongside, pick_newest, reason
 from bringup.target import Repository
 
 KEYS = Path(__file__).parent / "keys"
@@ -40,6 +40,45 @@ def test_picks(versions: dict[str, list[str]], wanted: str, picked: str) -> None
 def test_an_expired_key_is_named_rather_than_that_nothing_is_signed() -> None:
     said = "W: GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F\nE: The repository is not signed."
     assert reason(said) == "GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F"
+
+
+SIGNATURES = {  # what gpgv, sqv 1.3 and rpm print
+    "expired, gpgv": ("W: GPG error: https://a InRelease: The following signatures were invalid: EXPKEYSIG 7D0F", "has expired"),
+    "expired, sqv": (
+        "W: OpenPGP signature verification failed: https://a InRelease: Sub-process /usr/bin/sqv returned an error code (1), "
+        "error message is: Signing key on 7D0F is not bound:            No binding signature at time 2026-11-30T22:39:02Z",
+        "has expired",
+    ),
+    "expired since, sqv": (
+        "Err:1 https://a InRelease\n  Signing key on 7D0F is bad:  The primary key is not live   because: Expired on 2025-02-01T00:00:00Z",
+        "has expired",
+    ),
+    "SHA-1, sqv": (
+        "W: OpenPGP signature verification failed: https://a InRelease: Signing key on 7D0F is not bound: No binding signature at time "
+        "2026-12-01T02:26:01Z   because: SHA1 is not considered secure since 2026-02-01T00:00:00Z",
+        "SHA-1",
+    ),
+    "another key, gpgv": ("W: GPG error: https://a InRelease: NO_PUBKEY 23B009152283439D", "another key than"),
+    "another key, sqv": ("W: x: Sub-process sqv: Missing key B0D5B7E1, which is needed to verify signature.", "another key than"),
+    "changed, gpgv": ("W: GPG error: https://a InRelease: The following signatures were invalid: BADSIG 7D0F", "does not fit"),
+    "changed, sqv": ("W: x: Sub-process sqv: Verifying signature:    Message has been manipulated", "does not fit"),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_each_way_in_which_a_signature_does_not_hold_has_its_sentence(name: str) -> None:
+    said, sentence = SIGNATURES[name]
+    with pytest.raises(HostError) as caught:
+        checked_index(REPOSITORY, said)
+    text = str(caught.value)
+    assert text.startswith("the repository https://a/ cannot be used: its ") or "it is signed by another key" in text
+    assert sentence in text and FINGERPRINT in text and "nothing was changed" in text and "\n" not in text
+    assert not is_passing(f"{said}\nErr: Connection failed")
+
+
+def test_what_is_no_matter_of_signatures_keeps_its_own_words() -> None:
+    with pytest.raises(HostError, match=r"cannot be used \(Could not resolve a\): nothing was changed"):
+        checked_index(REPOSITORY, "E: Could not resolve a")
 
 
 def test_libraries_that_are_there_get_the_version_that_was_picked() -> None:
