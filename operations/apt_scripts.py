@@ -51,7 +51,7 @@ for pause in {" ".join(str(each) for each in RETRY_PAUSES_S)} 0; do
     [ $pause = 0 ] && break
     grep -qiE '{FINAL.pattern}' "$said" && break
     grep -qiE '{PASSING.pattern}' "$said" || break
-    echo "tried again in $pause s" >&2; sleep $pause
+    echo "tried again in $pause s"; sleep $pause
 done
 why=$(dkms_failure "$stamp")
 if [ -n "$why" ]; then

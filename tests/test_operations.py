@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import gevent
 import pytest
 from pyinfra.api import StringCommand
+from pyinfra.api.operation import OperationMeta
 
 from bringup import daemon_json
+from deploys import ending
 from operations import apt, docker, lock
 from operations.files import write_bytes, write_file
 
@@ -59,6 +62,16 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     made = Shell(tmp_path)
     yield made
     assert not (tmp_path / "x").exists(), "a value was run as code"
+
+
+def test_the_reason_that_is_said_of_a_fault_that_stayed_is_apts_and_not_that_it_was_tried_again(shell: Shell) -> None:
+    error = "E: Failed to fetch http://a/x.deb  503  Service Unavailable [IP: 1.2.3.4 80]"
+    shell.tool("apt-get", f"echo 'Reading package lists...'; echo '{error}' >&2; exit 100")
+    shell.tool("sleep")
+    done = shell.run(apt.apt_get("update"))
+    said = SimpleNamespace(stdout_lines=done.stdout.splitlines(), stderr_lines=done.stderr.splitlines())
+    assert done.stdout.count("tried again in") == 3
+    assert ending.last_words(cast("OperationMeta", said)) == error
 
 
 def test_hostile_package_names_are_arguments_of_apt(shell: Shell) -> None:
