@@ -22,7 +22,6 @@ class ContainerToolkit:
     cdi_refresh_since: str
     spec_needs_docker: str
     leftovers: tuple[str, ...]
-    leftover_lists: tuple[str, ...]
     releases: Mapping[str, date]
     sources: tuple[SourceName, ...]
 
