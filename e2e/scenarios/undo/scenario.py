@@ -50,9 +50,11 @@ class Undo(Scenario):
         self.host("lab-1").run(f"docker create --name mine {image} sleep infinity", sudo=True)
         two = self.host("lab-2")
         two.run(f"docker run -d --runtime runc --name mine {image} sleep infinity", sudo=True)
+        faults.broken_source(self.host("lab-1"), "malformed")  # apt there refuses everything that reads it
         before = host_state(two)
         run = self.deploy("undo", UNDO).expect_exit(1)
         self._done(run, "lab-1")
+        self.host("lab-1").run("rm /etc/apt/sources.list.d/third-party-malformed.list", sudo=True)
         run.expect_problem("lab-2", "failed", "mine", "stop")
         expect.nothing("change on lab-2", changes(before, host_state(two)), run.log)
         expect.equal("the container of lab-2", self._container(two), "running", run.log)
