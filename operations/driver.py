@@ -196,7 +196,7 @@ def wanted_driver_runs(target: Target) -> Commands:
     yield from ()
     if not state.is_executing or not target.driver:
         return
-    if loaded_version(live.survey()) is None and (lacking := modules.lacks_module(live.survey())):
+    if loaded_version(live.survey()) is None and (lacking := modules.lacks_module(live.survey(), target.driver)):
         raise HostError(lacking)
     if problem := steps.wrong_version(live.survey(), target.driver):
         if steps.reboot(live.survey(), target):  # not allowed to: the proof says so

@@ -78,6 +78,20 @@ def test_the_running_and_the_next_kernel_get_the_module(kernels: str, lacking: l
         assert unbuilt(found.after) == []
 
 
+def test_a_module_that_is_missing_beside_all_its_packages_is_built_and_then_loaded() -> None:
+    """Also in the plan, which the run is compared with: the second run of one that was killed at the build heals the host."""
+    survey = host("RUNS headers image")
+    survey["driver"]["loaded_version"], survey["driver"]["loaded_text"], survey["modules"] = None, None, []
+    plan = make_plan(survey, read_settings({"gpu_docker_source": "distro"}), catalog.load(), TODAY)
+    assert isinstance(plan, Plan), str(plan)
+    steps = [each.id for each in plan.steps]
+    assert "driver-packages" not in steps
+    assert [each for each in steps if each in ("kernel-modules", "driver-loaded", "reboot")] == [
+        "kernel-modules",
+        "driver-loaded",
+    ]
+
+
 def test_versions_of_kernels_are_compared_number_by_number() -> None:
     following = next_kernel(host("6.1.0-9-cloud-amd64 image, 6.1.0-49-cloud-amd64 image, 6.1.0-10-cloud-amd64 image"))
     assert following and following["release"] == "6.1.0-49-cloud-amd64"
@@ -97,8 +111,16 @@ def test_a_kernel_without_headers_is_named_with_the_kernel_to_boot() -> None:
 
 
 def test_modules_that_come_built_are_not_built() -> None:
-    survey = host("RUNS headers image")
-    assert kernel_modules(survey, replace(driver(survey), packages=("linux-modules-nvidia-580-server-open-aws",))) is None
+    """One that is missing is named, with the kernel that has it."""
+    survey = host("RUNS headers nvidia image")
+    built = replace(driver(survey), packages=("linux-modules-nvidia-580-server-open-aws",))
+    assert kernel_modules(survey, built) is None
+    found = kernel_modules(host("RUNS headers image, NEXT headers nvidia image"), built)
+    reason = f"none of the driver's packages has an nvidia module for kernel {RUNS}"
+    assert isinstance(found, Skip) and found.why == f"{reason}: boot {NEXT}, which has one, and run this again"
+    found = kernel_modules(host("RUNS headers image"), built)
+    assert isinstance(found, Skip) and found.why == f"{reason}: boot the distribution's own kernel"
+    assert kernel_modules(host("RUNS headers image"), replace(built, packages=())) is None  # not ours
 
 
 @pytest.mark.parametrize(("by", "version"), [("nvidia-debian", "580.159.04"), ("debian", "535.309.01")])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bringup import versions
 from bringup.errors import HostError
 from bringup.steps import Change, Skip, edited, version_locks
-from bringup.steps.kernel_modules import next_kernel
+from bringup.steps.kernel_modules import LICENSES, next_kernel
 from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
 from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
@@ -15,7 +15,6 @@ from bringup.target import Driver, Target
 SOURCES_FILE = "/etc/apt/sources.list.d/gpu-bringup-nvidia-driver.sources"
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
 DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
-LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
 

@@ -9,6 +9,8 @@ from bringup.steps import Change, Skip, edited
 from bringup.survey import Kernel, Survey, installed, known
 from bringup.target import Driver
 
+LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}  # as modinfo says of each kind
+
 
 def next_kernel(survey: Survey) -> Kernel | None:
     """What a boot loader takes of itself: the highest version that has an image. None where there is none (a container, a direct boot)."""
@@ -36,29 +38,42 @@ def source_version(survey: Survey, driver: Driver) -> str | None:
 
 def kernel_modules(survey: Survey, driver: Driver) -> Change | Skip | None:
     """Build the module for kernels that lack it: DKMS may have built it for another one only, and apt was content with that."""
-    if not any("dkms" in each for each in driver.packages):  # built elsewhere, and a package of its own for each kernel
-        return None
-    lacking = unbuilt(survey)
+    lacking = unbuilt(survey) if is_built_here(driver) else []
     if not lacking:
-        why = lacks_module(survey)
+        why = lacks_module(survey, driver)
         return Skip(why) if why else None
     after = edited(survey)
     for each in after["kernels"]:
         each["nvidia_module"] = each["nvidia_module"] or each["release"] in lacking
+    if survey["kernel"] in lacking:  # which can then be loaded
+        after["driver"]["module_version"] = source_version(survey, driver)
+        after["driver"]["module_license"] = LICENSES[driver.kind]
     return Change(f"{', '.join(lacking)} without nvidia module", f"build it for {', '.join(lacking)} with DKMS", after)
 
 
-def lacks_module(survey: Survey) -> str | None:
-    """Why the running kernel can have no module, and what would help; None where it has one, or headers to build one with."""
+def is_built_here(driver: Driver) -> bool:
+    """By DKMS; else the modules are built elsewhere, a package of their own for each kernel."""
+    return any("dkms" in each for each in driver.packages)
+
+
+def lacks_module(survey: Survey, driver: Driver) -> str | None:
+    """Why the running kernel can have no module, and what would help; None where it has one, headers to build one with, or where the
+    driver is not ours."""
     kernels = {each["release"]: each for each in survey["kernels"]}
     running = kernels.get(survey["kernel"])
     has = known(survey["driver"]["module_version"]) is not None or (running is not None and running["nvidia_module"])
-    if has or (running is not None and running["headers"]):
+    built = is_built_here(driver)
+    if has or not driver.packages or (built and running is not None and running["headers"]):
         return None
     following = next_kernel(survey)
-    reason = f"kernel {survey['kernel']} has no headers, so no nvidia module can be built for it"
+    reason, way = (
+        f"kernel {survey['kernel']} has no headers, so no nvidia module can be built for it",
+        "install its headers, or boot",
+    )
+    if not built:
+        reason, way = f"none of the driver's packages has an nvidia module for kernel {survey['kernel']}", "boot"
     if following is None or following["release"] == survey["kernel"]:
-        return f"{reason}: install its headers, or boot the distribution's own kernel"
+        return f"{reason}: {way} the distribution's own kernel"
     if following["nvidia_module"]:
         return f"{reason}: boot {following['release']}, which has one, and run this again"
     return f"{reason}: boot the distribution's newest kernel, and run this again"
