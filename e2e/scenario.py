@@ -18,6 +18,7 @@ from .shared_lab import CONVERGE_S, SharedLab
 
 PHASES = ("create", "prepare", "converge", "idempotence", "side_effect", "verify", "destroy")
 GPU_HOST = "deploys/gpu_host.py"
+PLAN = "deploys/plan.py"
 VERIFY = "deploys/verify.py"
 
 # An inventory that is the lab's, with further data for single hosts.
