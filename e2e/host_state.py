@@ -9,11 +9,18 @@ from .lab.host import Host
 # Not /var/log, /var/cache and /run; not Docker's own folders, in which every container that is started leaves a trace.
 _FOLDERS = ("/boot", "/etc", "/home", "/lib", "/opt", "/root", "/srv", "/usr", "/var/lib/apt", "/var/lib/dpkg", "/var/spool")
 # What every login, sudo, and boot touches.
-_RESTLESS = ("/var/lib/dpkg/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/apt/lists/lock", "/etc/mtab", "/etc/.pwd.lock")
+_RESTLESS = (
+    *("/var/lib/dpkg/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/apt/lists/lock", "/etc/mtab", "/etc/.pwd.lock"),
+    *("/root/.rpmdb/rpmdb.sqlite-shm", "/root/.rpmdb/rpmdb.sqlite-wal"),  # also by a mere query
+)
 _LISTING = f"""
 find {shlex.join(_FOLDERS)} -xdev \\( -path '*/__pycache__' -prune -o -printf '%p\\t%y %m %U:%G %s %T@ %l\\n' \\) 2>/dev/null
-dpkg-query --show --showformat 'package ${{Package}}\\t${{Version}} ${{db:Status-Abbrev}}\\n'
-apt-mark showhold | sed 's/$/\\theld/; s/^/hold /'
+if command -v dpkg-query >/dev/null; then
+    dpkg-query --show --showformat 'package ${{Package}}\\t${{Version}} ${{db:Status-Abbrev}}\\n'
+    apt-mark showhold | sed 's/$/\\theld/; s/^/hold /'
+else # dnf's holds and streams are files of /etc
+    rpm -qa --queryformat 'package %{{NAME}}-%{{EVR}}\\t%{{ARCH}}\\n'
+fi
 sed 's/ .*/\\tloaded/; s/^/module /' /proc/modules 2>/dev/null || :
 """
 

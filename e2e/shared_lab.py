@@ -18,12 +18,13 @@ CONVERGE_S = 420
 
 
 class SharedLab:
-    """Two hosts: lab-1 (debian12, h200, sudo does not ask) and lab-2 (debian13, h200x8, sudo asks)."""
+    """Two hosts: lab-1 (debian12, h200, sudo does not ask) and lab-2 (debian13, h200x8, sudo asks); or two of another distribution."""
 
     def __init__(self, folder: Path) -> None:
         """folder: for the transcript of a converge that no scenario asked for."""
         self._folder = folder
         self._lab: Lab | None = None
+        self._distro: str | None = None  # of dressed hosts; None: the usual ones
 
     @property
     def is_up(self) -> bool:
@@ -31,16 +32,24 @@ class SharedLab:
 
     def fresh(self) -> Lab:
         """Hosts that nobody has touched."""
-        if self._lab is None:
-            Lab.down()  # what a killed run of the scenarios, or --keep, has left
-            self._lab = Lab.up()
-            self._keep_as(self._lab, FRESH)
-            return self._lab
-        return self._back_to(self._lab, FRESH)
+        return self._fresh(None)
+
+    def dressed(self, distro: str) -> Lab:
+        """The same for hosts that are dressed as another distribution (lab/distros.py). They take the place of the usual ones."""
+        return self._fresh(distro)
+
+    def _fresh(self, distro: str | None) -> Lab:
+        if self._lab is not None and self._distro == distro:
+            return self._back_to(self._lab, FRESH)
+        Lab.down()  # other hosts, or what a killed run of the scenarios, or --keep, has left
+        self._lab, self._distro = None, distro
+        self._lab = Lab.up(distro=distro)
+        self._keep_as(self._lab, FRESH)
+        return self._lab
 
     def converged(self) -> Lab:
         """Hosts that gpu_host.py has made and proven. Raises Failed when it cannot."""
-        if self._lab is not None and CONVERGED in checkpoints(self._lab.hosts[0]):
+        if self._lab is not None and self._distro is None and CONVERGED in checkpoints(self._lab.hosts[0]):
             return self._back_to(self._lab, CONVERGED)
         lab = self.fresh()
         run = Started(["-y", LAB_INVENTORY, "deploys/gpu_host.py"], self._folder / "converge.log").wait(CONVERGE_S)
@@ -50,7 +59,7 @@ class SharedLab:
 
     def keep_converged(self) -> None:
         """The hosts as they are now are the converged ones, for this run and its other scenarios."""
-        if self._lab is not None and CONVERGED not in checkpoints(self._lab.hosts[0]):
+        if self._lab is not None and self._distro is None and CONVERGED not in checkpoints(self._lab.hosts[0]):
             self._keep_as(self._lab, CONVERGED)
 
     def down(self) -> None:

@@ -25,6 +25,7 @@ WORKAROUNDS = {  # on the kernel command line, each with what it does
 
 def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | None, settings: Settings) -> list[str]:
     return [
+        *_tried(distro),
         *_driver(survey, target, catalog),
         *_gpus(survey, target, catalog),
         *_kernels(survey, target),
@@ -33,6 +34,11 @@ def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | Non
         *_images(survey, target, catalog, settings),
         *_reading(survey),
     ]
+
+
+def _tried(distro: Distro | None) -> Iterator[str]:
+    if distro is not None and distro.tier == "dressed":
+        yield f"{distro.name}: whole runs were tried on hosts dressed as it alone, with its names and repositories, not on the real one"
 
 
 def _driver(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
