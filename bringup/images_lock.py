@@ -19,9 +19,14 @@ HEAD = "# Written by gpu-bringup: what each tag was when it was first pulled. gp
 
 @dataclass(frozen=True)
 class Platform:
-    """What is pulled for one architecture, as far as the registry told it: bytes of its layers, NVIDIA_REQUIRE_* of its settings."""
+    """What is pulled for one architecture, as far as the registry told it.
+
+    `compressed_bytes` of its layers; `image_id`: the digest of its settings, by which Docker knows it on a host and in an archive;
+    `requires`: NVIDIA_REQUIRE_* of its environment
+    """
 
     compressed_bytes: int | None = None
+    image_id: str | None = None
     requires: tuple[str, ...] = ()
 
 
@@ -75,9 +80,12 @@ def _locked(entry: object, where: str, way: str) -> Locked:
 
 
 def _platform(entry: Mapping[str, Any]) -> Platform:
-    size = entry.get("compressed_bytes")
-    requires = entry.get("requires") or []
-    return Platform(size if isinstance(size, int) else None, tuple(str(each) for each in requires if isinstance(requires, list)))
+    size, own, requires = entry.get("compressed_bytes"), entry.get("image_id"), entry.get("requires") or []
+    return Platform(
+        size if isinstance(size, int) else None,
+        own if isinstance(own, str) else None,
+        tuple(str(each) for each in requires if isinstance(requires, list)),
+    )
 
 
 def lock_text(entries: Mapping[str, Locked]) -> str:
@@ -87,7 +95,11 @@ def lock_text(entries: Mapping[str, Locked]) -> str:
             "digest": locked.digest,
             "resolved": locked.resolved,
             "platforms": {
-                arch: {"compressed_bytes": each.compressed_bytes, **({"requires": list(each.requires)} if each.requires else {})}
+                arch: {
+                    "compressed_bytes": each.compressed_bytes,
+                    "image_id": each.image_id,
+                    **({"requires": list(each.requires)} if each.requires else {}),
+                }
                 for arch, each in sorted(locked.platforms.items())
             },
         }

@@ -17,7 +17,7 @@ from bringup.policy.interruption import refuse_interruption, refuse_lack_of_room
 from bringup.policy.notes import notes
 from bringup.policy.target import make_target
 from bringup.settings import Settings
-from bringup.steps import Change, Skip, containers, driver, kernel_modules, packages, sources
+from bringup.steps import Change, Skip, containers, driver, images, kernel_modules, packages, sources
 from bringup.steps import provenance as provenance_step
 from bringup.survey import Survey, known
 from bringup.target import Target
@@ -97,7 +97,9 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("package-holds", packages.holds),
     ("cdi-spec", containers.cdi_spec),
     ("daemon-json", containers.daemon_json),
-    ("images", containers.images),
+    ("images", images.images),
+    ("image-prewarm", images.image_prewarm),
+    ("old-images", images.old_images),
     ("provenance", provenance_step.provenance),
 )
 STEP_IDS = tuple(name for name, _ in STEPS) + ("proof",)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bringup.errors import HostError
 from bringup.report import Check, Function, Hardware
-from bringup.steps import containers
+from bringup.steps import containers, images
 from bringup.steps import driver as driver_steps
 from bringup.survey import Survey, known, loaded_version, module_kind, unreadable
 from bringup.target import Target
@@ -101,7 +101,7 @@ def _runtime(survey: Survey, target: Target) -> Check:
 
 
 def _images(survey: Survey, target: Target) -> Check:
-    lacking = containers.missing_images(survey, target)
+    lacking = images.missing_images(survey, target)
     if lacking or not target.images:
         return Check("image", "fail", f"{', '.join(lacking) or 'no image'} not on the host")
     return Check("image", "pass", f"{', '.join(target.images)} on the host")

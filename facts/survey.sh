@@ -293,6 +293,7 @@ file provenance /etc/gpu-bringup/provenance.json
 file installed_by_us /etc/gpu-bringup/installed
 file held_by_us /etc/gpu-bringup/held
 file disabled_by_us /etc/gpu-bringup/disabled
+file pulled_by_us /etc/gpu-bringup/pulled
 file proof /var/lib/gpu-bringup/proof.json
 files lock /run/gpu-bringup.lock/owner
 head_ proxy ok

@@ -13,17 +13,20 @@ from bringup.policy.gpus import candidates_of
 from bringup.pulls import lack_of_room
 from bringup.references import parts
 from bringup.requirements import unmet
-from bringup.steps.containers import missing_images
+from bringup.steps.images import archive_of, is_archived, missing_images
+from bringup.steps.provenance import PULLED
 from bringup.survey import Disk, Survey, gpus
 from bringup.target import Target
 from facts import live
 from operations import shell
 from operations.guard import Commands, host_operation
+from operations.image_archive import check_file, load
 from operations.image_pull import pull
-from operations.image_scripts import ROOM, TAG
+from operations.image_scripts import NOTE, ROOM, TAG
+from operations.image_warmth import report
 from operations.needed import needed
 from operations.record import report_problem
-from operations.registry import engine, explained, known, login_body, with_digests
+from operations.registry import digests_of, engine, explained, known, login_body, with_digests
 
 
 @host_operation
@@ -38,22 +41,39 @@ def images(target: Target) -> Commands:
             yield FunctionCommand(_pulled, (reference, target, Locked("", "", {})), {})
         return
     host, survey = live.current_host(), live.survey()
-    for reference in (*asked, *missing_images(survey, target)):
+    for reference in (*asked, *(each for each in missing_images(survey, target) if not is_archived(each, target))):
         known(host, reference, target.pulling, survey["arch"])
     target = with_digests(target)  # tags have become digests, of which one may be there already
-    found = {each: known(host, each, target.pulling, survey["arch"]) for each in missing_images(survey, target)}
-    if found:
-        _refuse(host, survey, target, found)
+    lacking = missing_images(survey, target)
+    found = {each: known(host, each, target.pulling, survey["arch"]) for each in lacking if not is_archived(each, target)}
+    files = _checked_files(target, lacking)
+    if lacking:
+        _refuse(host, survey, target, found, files)
     for reference, locked in found.items():
         yield FunctionCommand(_pulled, (reference, target, locked), {})
+    for reference, (path, _) in files.items():
+        yield FunctionCommand(_loaded, (reference, path), {})
 
 
-def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked]) -> None:
+def _checked_files(target: Target, lacking: list[str]) -> dict[str, tuple[str, int]]:
+    """File and size of each image that comes from an archive. Raises HostError where one is not what it should be."""
+    found = {}
+    for reference in lacking:
+        archive = archive_of(reference, target)
+        if archive is not None:
+            name, path = archive
+            found[reference] = (path, check_file(path, reference, digests_of(name, target.pulling)))
+    return found
+
+
+def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked], files: dict[str, tuple[str, int]]) -> None:
     """What would end a pull half-way, or make it useless. Raises HostError."""
     arch, data = survey["arch"], catalog.load()
     boards = tuple({one.name: one for each in gpus(survey) for one in candidates_of(each, data)}.values())
     driver = Loaded.of(target.driver.wanted, data) if target.driver else None
-    wanted = []
+    wanted = [
+        (reference, size, 1.0) for reference, (_, size) in files.items()
+    ]  # unpacked in a folder of Docker's, then as layers
     for reference, locked in found.items():
         if locked.platforms and arch not in locked.platforms:
             has = ", ".join(sorted(locked.platforms))
@@ -102,6 +122,7 @@ def _room(host: Host) -> tuple[str, Disk]:
 
 def _pulled(state: State, host: Host, reference: str, target: Target, locked: Locked) -> bool:
     arch = live.survey()["arch"]
+    shell.run(host, NOTE, PULLED, reference)
     problem = pull(host, reference, target.pulling, arch, locked.platforms.get(arch, Platform()).compressed_bytes)
     if problem is not None:
         report_problem(host, problem)
@@ -109,4 +130,14 @@ def _pulled(state: State, host: Host, reference: str, target: Target, locked: Lo
     image = parts(reference)
     if image.digest and image.tagged:
         shell.run(host, TAG, f"{image.name}@{image.digest}", image.tagged)
+    if target.pulling.prewarm == "report":
+        report(host, reference)
     return True
+
+
+def _loaded(state: State, host: Host, reference: str, path: str) -> bool:
+    shell.run(host, NOTE, PULLED, reference)
+    said = load(host, path)
+    if said is not None:
+        report_problem(host, f"Docker did not load {path} ({said}): make room, or save it again with docker save")
+    return said is None

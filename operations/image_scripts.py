@@ -114,3 +114,6 @@ df -P -i "$root" | awk 'END { print "inodes", $(NF - 4), $(NF - 2) }'
 
 # $1 by digest, $2 by tag: an image without a tag would go with the next `docker image prune`; a tag that is there is not moved
 TAG = 'docker image inspect "$2" >/dev/null 2>&1 || docker tag "$1" "$2"'
+
+# $1 file, $2 reference: what is ours is written down before it is there
+NOTE = 'mkdir -p -m 755 "${1%/*}" && { grep -qxF -e "$2" "$1" 2>/dev/null || printf "%s\\n" "$2" >>"$1"; }'

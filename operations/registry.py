@@ -126,6 +126,15 @@ def known(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
         return found
 
 
+def digests_of(name: str, pulling: Pulling) -> set[str]:
+    """What an archive may be held against: the digest that the settings give with the name, else what the lock file has of its tag."""
+    image = parts(name)
+    if image.digest:
+        return {image.digest}
+    locked = read_lock(pulling.lock).get(str(image.tagged))
+    return {locked.digest, *(each.image_id for each in locked.platforms.values() if each.image_id)} if locked else set()
+
+
 def _ask(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
     """By Docker on the host, which takes the way that the pull will take: mirrors, proxy, certificates, login."""
     image = parts(reference)

@@ -171,6 +171,9 @@ def platforms(registry: Registry, image: Parts, digest: str, arch: str) -> dict[
         environment = (settings.get("config") or {}).get("Env") or []
         requires = tuple(each for each in environment if each.startswith("NVIDIA_REQUIRE_"))
         has = ARCHITECTURES.get(settings["architecture"], settings["architecture"])
-        return {**found, has: Platform(sum(int(layer["size"]) for layer in child["layers"]), requires)}
+        return {
+            **found,
+            has: Platform(sum(int(layer["size"]) for layer in child["layers"]), str(child["config"]["digest"]), requires),
+        }
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RegistryError(f"its manifest cannot be read ({type(error).__name__}: {error})") from None

@@ -22,7 +22,7 @@ def run(host: Host, script: str, *arguments: str, timeout_s: int = TIMEOUT_S, st
     connector: Any = {key: known[key] for key in CONNECTOR_ARGUMENT_KEYS if key in known}
     connector["_timeout"] = timeout_s
     if stdin:
-        connector["_stdin"] = list(stdin)
+        connector["_stdin"] = stdin if isinstance(stdin, list) else list(stdin)
     command = StringCommand("sh", "-c", QuoteString(script), "sh", *(QuoteString(each) for each in arguments))
     try:
         success, output = command.execute(host.state, host, connector)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from bringup.policy import Refused
 from bringup.policy.engine import in_swarm, keeps_containers
-from bringup.steps.containers import missing_images
+from bringup.steps.images import missing_images
 from bringup.survey import Survey, known
 from bringup.target import Target
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bringup import daemon_json as merging
 from bringup import versions
 from bringup.errors import HostError
-from bringup.references import familiar
 from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, with_installed
 from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
@@ -162,18 +161,3 @@ def memlock_files(memlock: int | str) -> dict[str, str]:
         SYSTEMD_FILE: f"[Manager]\nDefaultLimitMEMLOCK={systemd}\n",
         DOCKER_FILE: f"[Service]\nLimitMEMLOCK={systemd}\n",
     }
-
-
-def missing_images(survey: Survey, target: Target) -> list[str]:
-    have = {familiar(each) for each in known(survey["docker"]["images"]) or []}
-    return [each for each in target.images if familiar(each) not in have]
-
-
-def images(survey: Survey, target: Target) -> Change | None:
-    """Every image of the target is on the host."""
-    lacking = missing_images(survey, target)
-    if not lacking:
-        return None
-    after = edited(survey)
-    after["docker"]["images"] = [*(known(survey["docker"]["images"]) or []), *lacking]
-    return Change(f"{', '.join(lacking)} not on the host", "docker pull", after)

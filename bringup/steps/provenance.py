@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from bringup import __version__
+from bringup.references import familiar
 from bringup.steps import Change, edited
+from bringup.steps.images import present, warm_name
 from bringup.steps.packages import PREDICTED
 from bringup.survey import Survey, installed, known, loaded_version
 from bringup.target import Target
@@ -16,6 +18,7 @@ INSTALLED = (
     "/etc/gpu-bringup/installed"  # names of packages that were not there before us, one a line, written before they are installed
 )
 HELD = "/etc/gpu-bringup/held"  # packages that we held, likewise
+PULLED = "/etc/gpu-bringup/pulled"  # references of images, likewise
 DISABLED = "/etc/gpu-bringup/disabled"  # source files that we disabled, likewise
 SCHEMA = 1
 
@@ -48,6 +51,8 @@ def wanted(survey: Survey, target: Target) -> dict[str, Any]:
         "docker_options": dict(target.docker.options),
         "injection": target.docker.injection,
         "images": list(target.images),
+        "pulled": sorted(each for each in survey["docker"]["pulled"] if familiar(each) in present(survey)),
+        "warm_images": {each: warm_name(each) for each in target.images if target.pulling.prewarm == "image"},
         "proof_image": target.images[0] if target.images else None,
         "gpus": target.expected_gpus,
         "settings": dict(target.settings),

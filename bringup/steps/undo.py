@@ -65,7 +65,7 @@ def undo(survey: Survey) -> Undo | None:
         driver.MODPROBE_FILE,
     ]
     files += [containers.LIMITS_FILE, containers.SYSTEMD_FILE, containers.DOCKER_FILE, "/etc/cdi/nvidia.yaml"]
-    files += [provenance.INSTALLED, provenance.HELD, provenance.DISABLED, provenance.PATH]
+    files += [provenance.INSTALLED, provenance.HELD, provenance.PULLED, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),
         unhold=tuple(sorted(name for name in (recorded | libraries | held) if name in there and there[name]["held"])),

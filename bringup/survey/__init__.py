@@ -128,6 +128,7 @@ class Docker(TypedDict):
     info: Read[dict[str, Any]]
     running: Read[list[Container]]
     images: Read[list[str]]  # each as repository:tag and, where it was pulled, as repository@digest
+    pulled: list[str]  # references that we pulled or loaded, old ones too
     daemon_json: Read[str]
     daemon_json_written_s: float | None
     started_s: float | None

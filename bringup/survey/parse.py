@@ -299,6 +299,7 @@ def _docker(got: Sections, clock_s: float) -> Docker:
         info=got.read("docker_info", info),
         running=got.read("docker_running", lambda section: [_container(line) for line in section.lines if line.strip()]),
         images=got.read("docker_images", lambda section: [each for each in section.text.split() if "<none>" not in each]),
+        pulled=got["pulled_by_us"].text.split() if got["pulled_by_us"].status == "ok" else [],
         daemon_json=got.text("daemon_json"),
         daemon_json_written_s=float(written.lines[0]) if written.status == "ok" else None,
         started_s=started,

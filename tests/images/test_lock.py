@@ -15,7 +15,7 @@ NAME = "docker.io/pytorch/pytorch:2.14.1-cuda13.2-cudnn9-runtime"
 def test_what_is_written_is_read_again() -> None:
     entries = {
         NAME: Locked(
-            A, "2026-12-01", {"x86_64": Platform(3_000_000_000, ("NVIDIA_REQUIRE_CUDA=cuda>=13.0",)), "aarch64": Platform()}
+            A, "2026-12-01", {"x86_64": Platform(3_000_000_000, B, ("NVIDIA_REQUIRE_CUDA=cuda>=13.0",)), "aarch64": Platform()}
         ),
         "nvcr.io/nvidia/pytorch:26.05-py3": Locked(B, "2026-12-01", {}),
     }

@@ -78,7 +78,7 @@ def asked(server: Server, digest: str = INDEX, arch: str = "x86_64", login: tupl
 
 
 def test_sizes_and_requirements_of_one_architecture_and_the_names_of_the_others(server: Server) -> None:
-    assert asked(server) == {"x86_64": Platform(1024, ("NVIDIA_REQUIRE_CUDA=cuda>=12.8",)), "aarch64": Platform()}
+    assert asked(server) == {"x86_64": Platform(1024, CONFIG, ("NVIDIA_REQUIRE_CUDA=cuda>=12.8",)), "aarch64": Platform()}
 
 
 def test_an_architecture_that_is_missing_is_not_asked_further(server: Server) -> None:
@@ -86,7 +86,7 @@ def test_an_architecture_that_is_missing_is_not_asked_further(server: Server) ->
 
 
 def test_an_image_without_an_index_has_the_architecture_of_its_settings(server: Server) -> None:
-    assert asked(server, CHILD) == {"x86_64": Platform(1024, ("NVIDIA_REQUIRE_CUDA=cuda>=12.8",))}
+    assert asked(server, CHILD) == {"x86_64": Platform(1024, CONFIG, ("NVIDIA_REQUIRE_CUDA=cuda>=12.8",))}
 
 
 def test_a_token_is_fetched_with_the_login_and_then_used(server: Server) -> None:
