@@ -31,7 +31,8 @@ class SourceFaults(Scenario):
         key = repository.repositories(network)["nvidia-driver"].fingerprint
         with self.case("our key has expired"):
             repository_faults.offer(network, signed_by="expired")
-            self._unusable("expired key", "signature", words={"lab-1": "EXPKEYSIG", "lab-2": "binding signature"})
+            sentence = f"its key {key} has expired"
+            self._unusable("expired key", sentence, words={"lab-1": "EXPKEYSIG", "lab-2": "binding signature"})
         with self.case("a page of a proxy in the place of our key"):
             repository_faults.answer(repository_faults.key_is_html())
             self._unusable("html key", "3bf863cc.pub is", "not the key", key)
