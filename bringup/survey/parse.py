@@ -5,30 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
-from bringup import version_locks, versions
 from bringup.survey import (
     SCHEMA,
     CdiSpec,
     Container,
     Disk,
-    Dnf,
     Docker,
     Driver,
     Kernel,
     Limits,
-    LockHolder,
     Os,
-    Package,
-    Packages,
     PciDevice,
     Read,
     Survey,
     Unit,
     Unreadable,
-    known,
 )
+from bringup.survey.packages import parse_packages
 from bringup.survey.sections import Section, Sections, SurveyError, split_sections
 
 TICKS_PER_SECOND = 100  # USER_HZ of every Linux port that has NVIDIA GPUs: units of /proc/PID/stat
@@ -71,7 +66,7 @@ def _parse(got: Sections, now_s: float) -> Survey:
         secure_boot=_secure_boot(got),
         selinux=got.read("selinux", lambda section: section.text.strip().lower()),
         dkms=got.read("dkms", lambda section: [line for line in section.lines if line.strip()]),
-        packages=_packages(got),
+        packages=parse_packages(got),
         cloud_init=_cloud_init(got),
         reboot_required=bool(got.files("reboot_required")),
         docker=_docker(got, clock_s),
@@ -190,79 +185,6 @@ def _secure_boot(got: Sections) -> Read[bool]:
     if efi:  # the variable: four bytes of attributes, then the value
         return efi.split()[-1] == "1"
     return got.read("secure_boot", lambda section: "SecureBoot enabled" in section.text)
-
-
-def _packages(got: Sections) -> Packages:
-    manager: Literal["dpkg", "rpm"] | None = "dpkg" if "dpkg_audit" in got else "rpm" if "packages" in got else None
-    held = got.read("holds", lambda section: section.lines) if "holds" in got else None
-    installed: dict[str, Package] = {}
-    dnf: Dnf | None = _dnf(got)
-    dnf = dnf if manager == "rpm" else None
-    locks = known(dnf["version_locks"]) or [] if dnf else []
-    for line in got.lines("packages") if "packages" in got else []:
-        name, version, want, state, arch = (
-            (line.split() + [""] * 5)[:5] if len(line.split()) >= 4 else (*line.split()[:1], *[""] * 4)
-        )
-        if version and dnf is not None:
-            _add_rpm(installed, name, version, arch, locks)
-        elif version:
-            installed[name] = Package(version=version, state=state, held=want == "hold")
-    if dnf is not None:
-        held = [name for name, package in installed.items() if package["held"]]
-    interrupted: Read[bool] = None
-    if manager == "dpkg":
-        audit = got.read("dpkg_audit", lambda section: bool(section.text.strip()))
-        interrupted = True if got.lines("dpkg_updates") else audit
-    return Packages(
-        manager=manager,
-        installed=installed,
-        holds=held,
-        locks=[_lock(line) for line in got.lines("locks") if line],
-        interrupted=interrupted,
-        repositories=got.files("repositories"),
-        keyrings=dict(line.split(" ", 1) for line in got.lines("keyrings")),
-        preferences=got.files("apt_preferences"),
-        settings=got.files("apt_settings"),
-        driver_candidates=_candidates(got),
-        ours=got["installed_by_us"].text.split() if got["installed_by_us"].status == "ok" else [],
-        disabled=got["disabled_by_us"].text.split() if got["disabled_by_us"].status == "ok" else [],
-        held_by_us=got["held_by_us"].text.split() if got["held_by_us"].status == "ok" else [],
-        dnf=dnf,
-    )
-
-
-def _dnf(got: Sections) -> Dnf:
-    text = "".join(each for each in got.files("module_stream").values() if isinstance(each, str))
-    values = dict(re.findall(r"^(stream|state)\s*=\s*(\S+)", text, re.M))
-    return Dnf(
-        version_locks=got.read("version_locks", lambda section: version_locks.entries(section.lines)),
-        stream=values.get("stream") if values.get("state") == "enabled" else None,
-    )
-
-
-def _add_rpm(installed: dict[str, Package], name: str, version: str, arch: str, locks: list[str]) -> None:
-    """Of a package that is there in several versions the newest, and where that is usual (kernels, keys) each by its full name."""
-    package = Package(version=version, state="installed", held=any(version_locks.covers(each, name, version) for each in locks))
-    plain = version.partition(":")[2] or version
-    if name == "gpg-pubkey":
-        installed[f"{name}-{plain.split('-')[0]}"] = package
-        return
-    if name.startswith("kernel"):
-        installed[f"{name}-{plain}.{arch}"] = package
-    other = installed.get(name)
-    if other is None or versions.newest((version, other["version"])) == version:
-        installed[name] = package
-
-
-def _candidates(got: Sections) -> list[str]:
-    """apt-cache madison: `name | version | source`."""
-    lines = got["driver_candidates"].lines if "driver_candidates" in got and got["driver_candidates"].status == "ok" else []
-    return [fields[1].strip() for line in lines if len(fields := line.split("|")) == 3]
-
-
-def _lock(line: str) -> LockHolder:
-    file, pid, command = line.split(" ", 2)
-    return LockHolder(file=file, pid=int(pid), command=command)
 
 
 def _cloud_init(got: Sections) -> Read[str]:
