@@ -62,6 +62,7 @@ class Driver:
     floor: str | None = None  # the branch's oldest version without known holes
     lowest: str | None = None  # the lowest version of the branch that knows the host's GPUs; None: any of it
     origin: str | None = None  # of the distribution's own archive, as its Release file says: the driver comes from there alone
+    unwanted: tuple[str, ...] = ()  # packages of the other kind of module, which Debian lets be installed beside
     way_out: str = ""  # what to set where its module does not compile
     stream: str | None = None  # dnf's module stream that has the packages: nvidia-driver:580-open
     others: tuple[str, ...] = ()  # those of the packages that have a version of their own: nvlsm

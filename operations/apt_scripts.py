@@ -70,6 +70,10 @@ CONFIGURE = (
 export {ENVIRONMENT}
 stamp=$(mktemp) || exit 1
 trap 'rm -f "$stamp"' EXIT
+# half installed by a loss of power: of no use, and apt would install it anew with whatever else it installs
+for each; do
+    [ "$(dpkg-query -W -f '${{db:Status-Status}}' "$each")" != half-installed ] || dpkg --force-remove-reinstreq --remove "$each"
+done
 configure() {{ dpkg --configure -a --force-confold --force-confdef; }}
 configure && exit 0
 why=$(dkms_failure "$stamp")

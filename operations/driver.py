@@ -144,7 +144,10 @@ def driver_packages(target: Target) -> Commands:
     if state.is_executing and driver.repository is None and target.family == "apt":
         yield from apt.fresh_index(target)
         steps.check_offered(driver, offered(driver.packages))
+    other = steps.to_remove(live.survey(), driver)
     yield from packages.install(target, driver.packages, driver.repository, choose, others=others, way_out=driver.way_out)
+    if other:  # last, so that a module that works goes only when the new one is there
+        yield from apt.remove(other, kept=())
 
 
 @host_operation

@@ -37,8 +37,13 @@ case "$*" in
    echo 'E: Sub-process /usr/bin/dpkg returned an error code (1)'; exit 100 ;;
 esac
 """
-DPKG_QUERY = 'shift 2; for each; do [ ! -e "packages/$each" ] || echo "$each $(cat "packages/$each")"; done'
+DPKG_QUERY = """
+format=$3; shift 3
+[ "$format" != '${db:Status-Status}' ] || { cat "packages/$1"; exit; }
+for each; do [ ! -e "packages/$each" ] || echo "$each $(cat "packages/$each")"; done
+"""
 DPKG = """
+case "$*" in *--remove*) echo not-installed >packages/nvidia-open-kernel-dkms; exit 0 ;; esac
 grep -q half packages/nvidia-open-kernel-dkms || exit 0
 mkdir -p "$BUILD"; cp "$LOG" "$BUILD/make.log"; exit 1
 """
@@ -143,6 +148,14 @@ def test_an_interrupted_build_that_can_never_finish_does_not_stop_the_next_run(h
     done = host.run(CONFIGURE, "nvidia-open-kernel-dkms")
     assert done.returncode == 0, done.stderr
     assert host.state("nvidia-open-kernel-dkms") == "not-installed"
+
+
+def test_a_package_that_a_loss_of_power_left_half_installed_is_removed(host: Host) -> None:
+    (host.folder / "packages" / "nvidia-open-kernel-dkms").write_text("half-installed\n")
+    done = host.run(CONFIGURE, "nvidia-open-kernel-dkms")
+    assert done.returncode == 0, done.stderr
+    assert host.state("nvidia-open-kernel-dkms") == "not-installed"
+    assert "dpkg --force-remove-reinstreq --remove nvidia-open-kernel-dkms" in (host.folder / "calls").read_text()
 
 
 def test_one_that_is_not_ours_is_named_and_stays(host: Host) -> None:

@@ -14,11 +14,12 @@ from bringup.errors import HostError
 from bringup.plan import Plan, make_plan
 from bringup.settings import read_settings
 from bringup.steps import Change, Skip
-from bringup.steps.driver import check_offered, driver_packages, headers_to_be_had, preferences
+from bringup.steps.driver import PREFERENCES_FILE, check_offered, driver_packages, headers_to_be_had, is_pinned, preferences
 from bringup.steps.kernel_modules import kernel_modules, next_kernel, source_version, unbuilt
 from bringup.survey import Survey
 from bringup.target import Driver
 from facts.packages import PackagesOffered
+from facts.survey import HostSurvey
 from tests.machines import machine, with_driver
 from tests.surveys import TODAY
 
@@ -214,6 +215,26 @@ def test_apt_takes_the_driver_from_the_distributions_archive_alone_and_the_toolk
     said = subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True, timeout=60).stdout
     expected = {**offers["debian"], "nvidia-container-toolkit": "1.20-1"}
     assert PackagesOffered().process(said.splitlines()) == expected
+
+
+@pytest.mark.parametrize("settings", [DISTRO, {}], ids=["distro", "nvidia"])
+def test_a_pin_that_was_written_is_known_again_by_the_next_survey(tmp_path: Path, settings: dict[str, object]) -> None:
+    survey = host(
+        "RUNS headers nvidia image",
+        by="debian" if settings else "nvidia-debian",
+        version="535.309.01" if settings else "580.159.04",
+    )
+    wanted = driver(survey, **settings)
+    (tmp_path / PREFERENCES_FILE.rsplit("/", 1)[-1]).write_text(preferences(wanted))
+    command = HostSurvey().command().replace("/etc/apt/preferences.d", str(tmp_path))
+    lines = subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    found = HostSurvey().process(lines)["packages"]["preferences"]
+    survey["packages"]["preferences"] = {
+        each.replace(str(tmp_path), "/etc/apt/preferences.d"): text for each, text in found.items()
+    }
+    assert is_pinned(survey, wanted)
+    survey["packages"]["preferences"][PREFERENCES_FILE] = preferences(wanted).replace("Pin: ", "Pin: version 1.* ")
+    assert not is_pinned(survey, wanted)
 
 
 WAYS = [

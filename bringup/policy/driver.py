@@ -55,6 +55,7 @@ def choose_driver(
         lowest=lowest_version(branch, boards),
         floor=catalog.security_floor(branch) if "." not in wanted else None,
         origin=distro.name.split(" ")[0] if source == "distro" and distro.family == "apt" else None,
+        unwanted=_unwanted(distro, source, branch, other, survey["kernel"], packages),
         way_out=_way_out(choice, branch, other if has_other else None),
         stream=ours.module_stream if ours else None,
         others=_others(distro, source, packages, ours),
@@ -92,6 +93,14 @@ def _others(distro: Distro, source: Source, packages: tuple[str, ...], ours: Pac
     beside 550."""
     apart = {*(ours.nvlsm if ours else ()), *distro.extra_packages, *(TOOLS if source == "distro" else ())}
     return tuple(each for each in packages if each in apart)
+
+
+def _unwanted(
+    distro: Distro, source: Source, branch: int, other: Kind, kernel: str, packages: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Of the other kind of module. NVIDIA's conflict with each other, so that apt removes them itself."""
+    own = distro.own_driver(branch) if source == "distro" else None
+    return tuple(each for each in own.packages(other, kernel) if each not in packages) if own else ()
 
 
 def _offers_kind(choice: Choice, branch: int, kind: Kind, kernel: str) -> bool:

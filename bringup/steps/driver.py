@@ -32,6 +32,14 @@ def preferences(driver: Driver) -> str:
     return f"{names}Pin: version {version}\nPin-Priority: 995\n"
 
 
+def is_pinned(survey: Survey, driver: Driver) -> bool:
+    """The survey leaves blank lines and comments out."""
+    found, wanted = survey["packages"]["preferences"].get(PREFERENCES_FILE), preferences(driver)
+    return isinstance(found, str) and [line for line in found.split("\n") if line] == [
+        line for line in wanted.split("\n") if line
+    ]
+
+
 def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     """The source of the driver, and the pin. A source of ours that the driver no longer comes from goes."""
     if driver.repository is None:
@@ -39,8 +47,7 @@ def driver_repository(survey: Survey, driver: Driver) -> Change | None:
     change = repository(survey, driver.repository)
     if driver.repository.family != "apt":  # there, versions are kept by a module stream, and by dnf's locks later
         return _stream(survey, driver, change)
-    pinned = survey["packages"]["preferences"].get(PREFERENCES_FILE) == preferences(driver)
-    if pinned:
+    if is_pinned(survey, driver):
         return change
     after = edited(change.after if change else survey)
     after["packages"]["preferences"][PREFERENCES_FILE] = preferences(driver)
@@ -68,7 +75,7 @@ def _own_archive(survey: Survey, driver: Driver) -> Change | None:
     if driver.origin is None:
         return None
     why = [f"{SOURCES_FILE} is of NVIDIA's driver"] if SOURCES_FILE in survey["packages"]["repositories"] else []
-    if survey["packages"]["preferences"].get(PREFERENCES_FILE) != preferences(driver):
+    if not is_pinned(survey, driver):
         why.append(f"{PREFERENCES_FILE} does not pin the driver to {driver.origin}'s own archive")
     if not why:
         return None
@@ -143,11 +150,14 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     wrong = off_version(survey, driver.versioned, driver.wanted)
     old = [] if driver.lowest is None else [each for each in older(survey, driver.versioned, driver.lowest) if each not in wrong]
     unsafe = [] if old or wrong else below_floor(survey, driver)
-    if not lacking and not wrong and not old and not unsafe:
+    other = to_remove(survey, driver)
+    if not lacking and not wrong and not old and not unsafe and not other:
         return None
     if survey["packages"]["dnf"]:
         version_locks.refuse_foreign(survey, driver)
     after = with_installed(survey, lacking + wrong + old + unsafe)
+    for name in other:
+        del after["packages"]["installed"][name]
     after["driver"]["module_version"] = PREDICTED
     for each in after["kernels"]:
         each["nvidia_module"] = each["nvidia_module"] or each["release"] == survey["kernel"]
@@ -158,7 +168,14 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     why += (
         [f"{', '.join(unsafe)} below {driver.floor}, which closes security holes, and a newer one is to be had"] if unsafe else []
     )
+    why += [f"{', '.join(other)} for the other kind of module"] if other else []
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
+
+
+def to_remove(survey: Survey, driver: Driver) -> list[str]:
+    """Packages of the other kind of kernel module that are on the host: both kinds in one place would be one too many."""
+    there = survey["packages"]["installed"]
+    return [each for each in driver.unwanted if each in there and there[each]["state"] != "config-files"]
 
 
 def below_floor(survey: Survey, driver: Driver) -> list[str]:

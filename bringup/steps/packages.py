@@ -129,13 +129,15 @@ def is_driver_package(name: str) -> bool:
 
 
 def half_configured(survey: Survey, target: Target) -> list[str]:
-    """Packages of the driver set that are ours to remove and whose configuration was not finished: their module may never compile."""
+    """Packages of the driver set that are ours to remove and were left half-way: their module may never compile."""
     if target.driver is None or not target.driver.is_ours:
         return []
     ours = {*survey["packages"]["ours"], *target.driver.packages}
     there = survey["packages"]["installed"]
     return [
-        name for name, each in there.items() if each["state"] == "half-configured" and is_driver_package(name) and name in ours
+        name
+        for name, each in there.items()
+        if each["state"] in ("half-configured", "half-installed") and is_driver_package(name) and name in ours
     ]
 
 

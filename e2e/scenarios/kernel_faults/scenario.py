@@ -11,6 +11,7 @@ from e2e.scenario import Scenario
 from e2e.shared_lab import change_gpu, wait_for_boot
 
 REBOOT_S = 20
+NEXT = "7.99.0-1-cloud-amd64"
 FIRST_ERROR = "nv-pci.c:237:9: error: too few arguments to function 'pci_resize_resource'"
 
 
@@ -90,6 +91,16 @@ class KernelFaults(Scenario):
             expect.true(
                 one.run("[ ! -d /sys/module/nouveau ]", check=False).returncode == 0, "no nouveau on lab-1", "it is loaded"
             )
+
+        with self.case(f"{NEXT} is installed with its headers, and no module came with it: built before it is booted"):
+            one.run(
+                f"mkdir -p /lib/modules/{NEXT}/build && touch /lib/modules/{NEXT}/build/Makefile /boot/vmlinuz-{NEXT}", sudo=True
+            )
+            run = self.deploy("next kernel", "deploys/gpu_host.py", "--limit", "lab-1")
+            expect_converged(run, ["lab-1"], reboots=0)
+            expect.equal("what changed lab-1", run.result("lab-1")["changed"], ["kernel-modules"], run.log)
+            one.run(f"modinfo -k {NEXT} nvidia", sudo=True)
+            expect_no_changes(self.deploy("next kernel again", "deploys/gpu_host.py", "--limit", "lab-1"), ["lab-1"])
 
     @override
     def destroy(self) -> None:
