@@ -46,7 +46,8 @@ FILE_CALLS = {
     "glob",
 }
 READS_FILES = {"bringup/cli.py", "bringup/probes/__init__.py", "bringup/catalog/records.py"}
-PROBES = ("cuda_startup.py", "import_time.py")  # run inside a container, and are never imported
+# run inside a container, and are never imported
+PROBES = ("cuda_startup.py", "gpu_benchmark.py", "import_time.py", "nccl_benchmark.py")
 LAB_WORDS = ("gbl", "198.18.", "gpu-bringup-lab", "stand_in", "lab.json", "GPU_BRINGUP_LAB")
 KNOWS_THE_LAB = {"inventories/lab.py"}
 
