@@ -14,11 +14,18 @@ from pathlib import Path
 
 from benchmarks.driver import driver
 from benchmarks.help import help_
+from benchmarks.images import images
 from benchmarks.measured import Measured
 from benchmarks.plan import plan
 from benchmarks.survey import survey
 
-BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {"survey": survey, "plan": plan, "help": help_, "driver": driver}
+BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {
+    "survey": survey,
+    "plan": plan,
+    "help": help_,
+    "driver": driver,
+    "images": images,
+}
 SCHEMA = 1
 
 

@@ -22,12 +22,12 @@ class Platform:
     """What is pulled for one architecture, as far as the registry told it.
 
     `compressed_bytes` of its layers; `image_id`: the digest of its settings, by which Docker knows it on a host and in an archive;
-    `requires`: NVIDIA_REQUIRE_* of its environment
+    `environment`: of its variables those that bear on the driver
     """
 
     compressed_bytes: int | None = None
     image_id: str | None = None
-    requires: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ def _locked(entry: object, where: str, way: str) -> Locked:
 
 
 def _platform(entry: Mapping[str, Any]) -> Platform:
-    size, own, requires = entry.get("compressed_bytes"), entry.get("image_id"), entry.get("requires") or []
+    size, own, environment = entry.get("compressed_bytes"), entry.get("image_id"), entry.get("environment") or []
     return Platform(
         size if isinstance(size, int) else None,
         own if isinstance(own, str) else None,
-        tuple(str(each) for each in requires if isinstance(requires, list)),
+        tuple(str(each) for each in environment if isinstance(environment, list)),
     )
 
 
@@ -98,7 +98,7 @@ def lock_text(entries: Mapping[str, Locked]) -> str:
                 arch: {
                     "compressed_bytes": each.compressed_bytes,
                     "image_id": each.image_id,
-                    **({"requires": list(each.requires)} if each.requires else {}),
+                    **({"environment": list(each.environment)} if each.environment else {}),
                 }
                 for arch, each in sorted(locked.platforms.items())
             },

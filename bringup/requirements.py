@@ -1,4 +1,4 @@
-"""What an image requires of the driver by itself: its NVIDIA_REQUIRE_… variables, as NVIDIA's container tools read them. Pure.
+"""What an image's own variables say of the driver: NVIDIA_REQUIRE_…, as NVIDIA's container tools read them, and a libcuda of its own. Pure.
 
 Conditions with blanks between them are alternatives, those with commas hold together: `cuda>=12.8 brand=tesla,driver>=535,driver<536`.
 Every variable has to hold.
@@ -42,6 +42,19 @@ def unmet(requires: Iterable[str], driver: Loaded, boards: Iterable[Gpu]) -> str
                 have = f"driver {driver.version} gives CUDA {driver.branch.cuda}"
                 return f"the image requires {first} ({name}) for {board.name}, and {have}"
     return None
+
+
+def own_libcuda(environment: Iterable[str], driver: Loaded) -> str | None:
+    """A forward compatibility library that programs in the image load before the host's, though the driver is newer; None: no such thing.
+
+    CUDA then ends with error 803: a libcuda of an older branch than the kernel module.
+    """
+    values = dict(each.partition("=")[::2] for each in environment)
+    path = next((each for each in values.get("LD_LIBRARY_PATH", "").split(":") if re.search(r"/cuda[^/]*/compat", each)), None)
+    cuda = values.get("CUDA_VERSION", "")
+    if path is None or not re.match(r"\d+\.\d+", cuda) or numbers(cuda)[:2] > numbers(driver.branch.cuda):
+        return None
+    return f"its LD_LIBRARY_PATH loads the libcuda of CUDA {cuda} in {path} under driver {driver.version}: error 803 where it is older"
 
 
 def _holds(condition: str, driver: Loaded, board: Gpu) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra import state
+from pyinfra import logger, state
 from pyinfra.api import FunctionCommand, Host, State
 
 from bringup import catalog
@@ -12,7 +12,7 @@ from bringup.policy.fit import Loaded
 from bringup.policy.gpus import candidates_of
 from bringup.pulls import lack_of_room
 from bringup.references import parts
-from bringup.requirements import unmet
+from bringup.requirements import own_libcuda, unmet
 from bringup.steps.images import archive_of, is_archived, missing_images
 from bringup.steps.provenance import PULLED
 from bringup.survey import Disk, Survey, gpus
@@ -38,7 +38,7 @@ def images(target: Target) -> Commands:
         return
     if not state.is_executing:
         for reference in missing_images(live.survey(), target) or target.images:
-            yield FunctionCommand(_pulled, (reference, target, Locked("", "", {})), {})
+            yield FunctionCommand(_pulled, (reference, target, Locked("", "", {}), ""), {})
         return
     host, survey = live.current_host(), live.survey()
     for reference in (*asked, *(each for each in missing_images(survey, target) if not is_archived(each, target))):
@@ -50,7 +50,7 @@ def images(target: Target) -> Commands:
     if lacking:
         _refuse(host, survey, target, found, files)
     for reference, locked in found.items():
-        yield FunctionCommand(_pulled, (reference, target, locked), {})
+        yield FunctionCommand(_pulled, (reference, target, locked, survey["arch"]), {})
     for reference, (path, _) in files.items():
         yield FunctionCommand(_loaded, (reference, path), {})
 
@@ -79,9 +79,12 @@ def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked]
             has = ", ".join(sorted(locked.platforms))
             raise HostError(f"{explained('no matching manifest', reference, target.pulling, arch).sentence}; it has {has}")
         platform = locked.platforms.get(arch, Platform())
-        problem = unmet(platform.requires, driver, boards) if driver else None
+        problem = unmet(platform.environment, driver, boards) if driver else None
         if problem is not None:
             raise HostError(f"{reference}: {problem}: name another image in gpu_images, or a newer driver in gpu_driver_branch")
+        libcuda = own_libcuda(platform.environment, driver) if driver else None
+        if libcuda is not None:
+            host.log(f"{reference}: {libcuda}: start it with LD_LIBRARY_PATH unset", logger.warning)
         recorded, ratio = target.pulling.sizes.get(reference, (None, data.default_unpack_ratio))
         size = platform.compressed_bytes or recorded
         wanted += [(reference, size, ratio)] if size is not None else []
@@ -120,8 +123,7 @@ def _room(host: Host) -> tuple[str, Disk]:
     return lines["root"], Disk(free_kib=int(kib) if kib.isdigit() else None, free_inodes=int(free) if counted else None)
 
 
-def _pulled(state: State, host: Host, reference: str, target: Target, locked: Locked) -> bool:
-    arch = live.survey()["arch"]
+def _pulled(state: State, host: Host, reference: str, target: Target, locked: Locked, arch: str) -> bool:
     shell.run(host, NOTE, PULLED, reference)
     problem = pull(host, reference, target.pulling, arch, locked.platforms.get(arch, Platform()).compressed_bytes)
     if problem is not None:

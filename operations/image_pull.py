@@ -84,7 +84,10 @@ def _place(parallel: int) -> Iterator[None]:
 
 
 def pull(host: Host, reference: str, pulling: Pulling, arch: str, total: int | None) -> str | None:
-    """None when it is there, else why not, in one sentence. Passing faults are tried again; Docker keeps the layers that are whole.
+    """None when it is there, else why not, in one sentence. Passing faults are tried again.
+
+    Within an attempt Docker tries each layer five times and goes on where it was. What outlives an attempt is Docker's to decide: its
+    containerd store keeps whole layers, its older stores keep those that another image has.
 
     + total: compressed bytes, as far as they are known
     """
@@ -120,9 +123,9 @@ def _attempt(host: Host, reference: str, pulling: Pulling, total: int | None) ->
     began = last_news = time.monotonic()
     before, lost = Progress(), 0
     while True:
-        gevent.sleep(LOOK_S)
         success, said = shell.run(host, LOOK, folder)
         lost = 0 if success else lost + 1
+        gevent.sleep(0 if success else LOOK_S)
         if lost > LOST_LOOKS:
             return f"the host did not answer for {LOST_LOOKS} looks: {said}"
         lines = said.splitlines() if success else []

@@ -75,13 +75,16 @@ if [ ! -e "$folder/ended" ] && kill -0 "$(cat "$folder/pid" 2>/dev/null)" 2>/dev
 rm -rf "$folder"
 mkdir -p "$folder" && mkfifo "$folder/in" || exit 1
 printf '%s\n' "$auth" | setsid sh -c "$5" sh "$folder" "$2" "$3" "$4" >/dev/null 2>&1 &
-for try in 1 2 3 4 5 6 7 8 9 10; do [ -s "$folder/pid" ] && break; sleep 0.1 2>/dev/null || sleep 1; done
+for try in 1 2 3 4 5 6 7 8 9 10; do [ -s "$folder/pid" ] && break; sleep 0.02 2>/dev/null || sleep 1; done
 echo started
 """
 
-# $1 folder. Prints `progress LINE`, and when it has ended `pulled`, `error LINE`, or `said WORDS`; then nothing of it stays.
+# $1 folder. Waits a second for the end. Prints `progress LINE`, and when it has ended `pulled`, `error LINE`, or `said WORDS`; then
+# nothing of it stays.
 LOOK = r"""
 folder=$1
+tick=0
+while [ ! -e "$folder/ended" ] && [ $tick -lt 20 ]; do tick=$((tick + 1)); sleep 0.05 2>/dev/null || { sleep 1; tick=20; }; done
 [ -s "$folder/progress" ] && sed 's/^/progress /' "$folder/progress"
 if [ ! -e "$folder/ended" ]; then
     kill -0 "$(cat "$folder/pid" 2>/dev/null)" 2>/dev/null && exit 0

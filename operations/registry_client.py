@@ -29,6 +29,7 @@ MANIFESTS = ", ".join(
         "application/vnd.docker.distribution.manifest.v2+json",
     )
 )
+BEARING = ("NVIDIA_REQUIRE_", "LD_LIBRARY_PATH=", "CUDA_VERSION=")  # variables of an image that bear on the driver
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}  # Go's names, and the kernel's
 
 
@@ -169,11 +170,11 @@ def platforms(registry: Registry, image: Parts, digest: str, arch: str) -> dict[
             return found
         settings = registry.get(f"{image.repository}/blobs/{child['config']['digest']}")
         environment = (settings.get("config") or {}).get("Env") or []
-        requires = tuple(each for each in environment if each.startswith("NVIDIA_REQUIRE_"))
+        bearing = tuple(each for each in environment if each.startswith(BEARING))
         has = ARCHITECTURES.get(settings["architecture"], settings["architecture"])
         return {
             **found,
-            has: Platform(sum(int(layer["size"]) for layer in child["layers"]), str(child["config"]["digest"]), requires),
+            has: Platform(sum(int(layer["size"]) for layer in child["layers"]), str(child["config"]["digest"]), bearing),
         }
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RegistryError(f"its manifest cannot be read ({type(error).__name__}: {error})") from None

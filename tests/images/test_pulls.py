@@ -11,7 +11,7 @@ from bringup import catalog
 from bringup.policy.fit import Loaded
 from bringup.pulls import Progress, fleet_line, host_line, lack_of_room, parse_progress
 from bringup.report.images import gpus_called
-from bringup.requirements import unmet
+from bringup.requirements import own_libcuda, unmet
 from bringup.survey import Disk
 from operations.image_scripts import SUMS
 
@@ -65,6 +65,28 @@ def test_requirements(requires: list[str], driver: str, gpu: str, says: str | No
     assert loaded is not None
     found = unmet(requires, loaded, gpus_called(gpu, CATALOG))
     assert (found is None) if says is None else (found is not None and says in found)
+
+
+COMPAT = "LD_LIBRARY_PATH=/usr/local/cuda/compat:/usr/local/nvidia/lib64"
+
+
+@pytest.mark.parametrize(
+    ("environment", "driver", "is_wrong"),
+    [
+        ([COMPAT, "CUDA_VERSION=12.3.1"], "570.195.03", True),
+        ([COMPAT, "CUDA_VERSION=12.8.0"], "570.195.03", True),  # not needed, and of another release than the driver
+        ([COMPAT, "CUDA_VERSION=13.0.1"], "570.195.03", False),  # what it is for
+        (["LD_LIBRARY_PATH=/usr/local/cuda-12.3/compat/lib.real:/x", "CUDA_VERSION=12.3.1"], "580", True),
+        (["LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64", "CUDA_VERSION=12.3.1"], "580", False),
+        ([COMPAT], "580", False),
+        ([], "580", False),
+    ],
+)
+def test_a_libcuda_of_the_images_own_that_is_older_than_the_driver(environment: list[str], driver: str, is_wrong: bool) -> None:
+    loaded = Loaded.of(driver, CATALOG)
+    assert loaded is not None
+    found = own_libcuda(environment, loaded)
+    assert (found is not None and "error 803" in found and "/compat" in found) is is_wrong
 
 
 STREAM = """HTTP/1.0 200 OK
