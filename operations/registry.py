@@ -31,6 +31,9 @@ TRIES, BETWEEN_S = 3, 4
 
 # By reference, of this run. Locks are per reference: hosts wait for the one that asks, and do not ask themselves.
 _known: dict[str, Locked] = {}
+_refused: dict[str, Fault] = {}  # by reference: what a registry said once for all hosts
+_unsteady: set[str] = set()  # references whose registry did not answer a host: the others ask once, and do not wait
+SAID_TO_ALL = ("rate", "login", "permission", "unknown", "format")
 _asking: defaultdict[str, RLock] = defaultdict(RLock)
 _writing = RLock()
 
@@ -69,6 +72,14 @@ def read_lock(path: str) -> dict[str, Locked]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
+
+
+def _locked(path: str) -> dict[str, Locked]:
+    """read_lock in the middle of a run, where it fails the host. Raises HostError."""
+    try:
+        return read_lock(path)
+    except UserError as error:
+        raise HostError(str(error)) from None
 
 
 def password(pulling: Pulling, registry: str) -> tuple[str, str] | None:
@@ -114,7 +125,7 @@ def known(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
     with _asking[name]:
         candidates = [_known.get(name), _known.get(str(image.tagged))]
         if image.digest or not pulling.refresh:
-            candidates.append(read_lock(pulling.lock).get(str(image.tagged)))
+            candidates.append(_locked(pulling.lock).get(str(image.tagged)))
         found = next((each for each in candidates if each and image.digest in (None, each.digest)), None)
         if found is None:
             found = _ask(host, reference, pulling, arch)
@@ -131,12 +142,14 @@ def digests_of(name: str, pulling: Pulling) -> set[str]:
     image = parts(name)
     if image.digest:
         return {image.digest}
-    locked = read_lock(pulling.lock).get(str(image.tagged))
+    locked = _locked(pulling.lock).get(str(image.tagged))
     return {locked.digest, *(each.image_id for each in locked.platforms.values() if each.image_id)} if locked else set()
 
 
 def _ask(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
     """By Docker on the host, which takes the way that the pull will take: mirrors, proxy, certificates, login."""
+    if reference in _refused:
+        raise HostError(_refused[reference].sentence)
     image = parts(reference)
     auth = authorization(pulling, image.registry)
     path = (
@@ -147,7 +160,10 @@ def _ask(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
         if answer.status == 200:
             break
         found = explained(answer.problem, reference, pulling, arch)
-        if not found.passing or attempt == TRIES:
+        if found.kind in SAID_TO_ALL:
+            _refused[reference] = found
+        if not found.passing or attempt == TRIES or reference in _unsteady:
+            _unsteady.add(reference)
             raise HostError(found.sentence)
         time.sleep(BETWEEN_S * attempt)
     try:
@@ -193,7 +209,7 @@ def explained(message: str, reference: str, pulling: Pulling, arch: str) -> Faul
 def _remember(host: Host, name: str, found: Locked, pulling: Pulling) -> None:
     """Into the lock file, at once and whole, by one writer; what others have added meanwhile stays."""
     with _writing:
-        entries = read_lock(pulling.lock)
+        entries = _locked(pulling.lock)
         old = entries.get(name)
         if old is not None and old.digest != found.digest:
             host.log(f"{name} has moved: it was {old.digest}, it is {found.digest} now", logger.warning)
