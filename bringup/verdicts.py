@@ -31,7 +31,7 @@ def functional_checks(
     checks = [_packages(survey, target), _driver(survey, target), _services(survey, target)]
     checks += [_cdi(survey, target), _runtime(survey, target), _images(survey, target)]
     checks.append(_gpus(target, seen, seen_problem))
-    checks.append(_kernel(target, sample, start_problem))
+    checks.append(_kernel(target, sample, start_problem, seen))
     checks += _limits(survey, target, sample)
     return [each for each in checks if each]
 
@@ -118,7 +118,7 @@ def _gpus(target: Target, seen: SmiReport | None, problem: str | None) -> Check:
     return Check(name, "pass", f"{len(found)} × {', '.join(sorted(names))}, driver {seen['driver_version']}")
 
 
-def _kernel(target: Target, sample: Sample | None, problem: str | None) -> Check:
+def _kernel(target: Target, sample: Sample | None, problem: str | None, seen: SmiReport | None) -> Check:
     name = "cuda-kernel"
     if sample is None:
         return Check(name, "fail", problem or "no container was started")
@@ -126,6 +126,8 @@ def _kernel(target: Target, sample: Sample | None, problem: str | None) -> Check
         return Check(name, "fail", sample["failed"])
     count = len(sample["probe"].get("gpus", []))
     right = f"a right result from a kernel on {count} GPUs, by {sample['probe'].get('torch')}"
+    if count == 1 and seen and seen["gpus"] and all(each["mig"] == "Enabled" for each in seen["gpus"]):
+        return Check(name, "pass", f"{right} (a process sees one MIG instance)")
     if count != target.expected_gpus:
         return Check(name, "fail", f"{right}; {target.expected_gpus} are expected")
     return Check(name, "pass", right)

@@ -7,8 +7,11 @@ Asked alone, without image and injection, they take both from the host's provena
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
 from itertools import takewhile
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from pyinfra.api import FactBase, QuoteString, StringCommand
 from typing_extensions import override
@@ -18,6 +21,8 @@ from bringup.smi import SmiError, SmiReport, parse_smi
 from bringup.startup import Sample, sample, summary
 from bringup.steps.provenance import PATH
 
+BENCHMARK_LIMIT_S = 300  # eight GPUs one after the other; one takes about ten seconds
+XID_LINES = 200  # the newest; a sick GPU writes thousands
 CONTAINER_LIMIT_S = 180  # one start of an image; torch from a cold disk takes a minute
 
 # $1 image and $2 injection, or empty: then from the provenance (ours: one top-level key a line). Sets $image and $flags.
@@ -40,6 +45,9 @@ trap 'docker rm -f "$name" >/dev/null 2>&1' EXIT
 SMI_SCRIPT = (
     GIVEN
     + rf"""
+# the kernel log before the driver is asked: a sick one may not answer
+log=$(timeout 10 dmesg 2>/dev/null || timeout 10 journalctl -k -b -o cat --no-pager 2>/dev/null) && [ -n "$log" ] || echo 'log unreadable'
+printf '%s\n' "$log" | grep -F 'NVRM: Xid' | tail -n {XID_LINES} | sed 's/^/xid /'
 said=$(timeout {CONTAINER_LIMIT_S} docker run --rm --name "$name" $flags "$image" nvidia-smi -q -x 2>&1)
 printf 'exit %s\n' $?
 printf '%s\n' "$said"
@@ -65,11 +73,29 @@ done
 )
 
 
+BENCHMARK_SCRIPT = (
+    GIVEN
+    + r"""
+probe=$3 limit=$4 argument=$5
+busy=$(timeout 30 nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader 2>/dev/null | grep -v '^\[')
+[ -z "$busy" ] || { printf 'skipped GPUs in use are not benchmarked: %s\n' "$busy" | tr '\n' ' '; exit 0; }
+timeout 30 nvidia-smi topo -m 2>/dev/null | sed -n 's/^/topology /p'
+said=$(printf '%s' "$probe" | timeout "$limit" docker run -i --rm --name "$name" $flags "$image" python3 -u - $argument 2>&1)
+printf 'exit %s\n' $?
+printf '%s\n' "$said"
+"""
+)
+
+
 class ContainerReport(TypedDict):
-    """`problem`: why there is no report, in the words of Docker or nvidia-smi; None when there is one."""
+    """`problem`: why there is no report, in the words of Docker or nvidia-smi; None when there is one.
+
+    `xids`: lines of the kernel log since boot in which the driver writes an error; None where the log cannot be read.
+    """
 
     problem: str | None
     report: SmiReport | None
+    xids: list[str] | None
 
 
 class ContainerGpus(FactBase[ContainerReport]):
@@ -86,12 +112,14 @@ class ContainerGpus(FactBase[ContainerReport]):
     @override
     def process(self, output: list[str]) -> ContainerReport:
         if output[0].startswith("problem "):
-            return ContainerReport(problem=output[0].removeprefix("problem "), report=None)
-        text = "\n".join(output[1:])
+            return ContainerReport(problem=output[0].removeprefix("problem "), report=None, xids=None)
+        at = next((place for place, line in enumerate(output) if line.startswith("exit ")), 0)
+        xids = None if "log unreadable" in output[:at] else [each[4:] for each in output[:at] if each.startswith("xid ")]
+        text = "\n".join(output[at + 1 :])
         try:
-            return ContainerReport(problem=None, report=parse_smi(text))
+            return ContainerReport(problem=None, report=parse_smi(text), xids=xids)
         except SmiError as error:
-            return ContainerReport(problem=f"{docker_reason(text) or error} ({output[0]})", report=None)
+            return ContainerReport(problem=f"{docker_reason(text) or error} ({output[at]})", report=None, xids=xids)
 
 
 class Startup(TypedDict):
@@ -129,6 +157,71 @@ class CudaStartup(FactBase[Startup]):
             elif line.startswith("problem "):
                 problem = docker_reason(line) or line.removeprefix("problem ").strip()
         return Startup(problem=problem, stages_ms=summary(samples), samples=samples)
+
+
+class Benchmark(TypedDict):
+    """`problem`: why there is no result; `skipped`: why none was tried. `result`: the probe's (bringup/probes/). `link`: NV18, PHB ..."""
+
+    problem: str | None
+    skipped: str | None
+    link: str | None
+    result: dict[str, Any] | None
+
+
+class GpuBenchmark(FactBase[Benchmark]):
+    """Speed of every GPU, alone and together, with its results checked; GPUs in use are left alone.
+
+    + image, injection: as above
+    + sustained_s: seconds of load on all GPUs at once at the end
+    """
+
+    @override
+    def command(self, image: str | None = None, injection: str | None = None, sustained_s: int = 0) -> StringCommand:
+        limit = str(BENCHMARK_LIMIT_S + int(sustained_s))
+        return script(BENCHMARK_SCRIPT, image, injection, probes.source("gpu_benchmark"), limit, str(int(sustained_s)))
+
+    @override
+    def process(self, output: list[str]) -> Benchmark:
+        return benchmark(output)
+
+
+class NcclBenchmark(FactBase[Benchmark]):
+    """NCCL's all-reduce over all GPUs of the host; with one GPU there is nothing to reduce over.
+
+    + image, injection: as above
+    """
+
+    @override
+    def command(self, image: str | None = None, injection: str | None = None) -> StringCommand:
+        return script(BENCHMARK_SCRIPT, image, injection, probes.source("nccl_benchmark"), str(BENCHMARK_LIMIT_S), "")
+
+    @override
+    def process(self, output: list[str]) -> Benchmark:
+        return benchmark(output)
+
+
+def benchmark(output: list[str]) -> Benchmark:
+    """From what BENCHMARK_SCRIPT printed; what is no JSON of the probe is a problem in its last words."""
+    found = Benchmark(problem=None, skipped=None, link=None, result=None)
+    first = output[0] if output else ""
+    for key in ("problem", "skipped"):
+        if first.startswith(f"{key} "):
+            found[key] = first.partition(" ")[2].strip()
+            return found
+    for line in output:
+        link = re.match(r"topology GPU0\s+X\s+(\S+)", line)
+        found["link"] = link.group(1) if link else found["link"]
+    for line in reversed(output):
+        if line.startswith("{"):
+            with contextlib.suppress(ValueError):
+                read = json.loads(line)
+                if isinstance(read, dict) and "failed" in read:
+                    found["result"] = read
+                    return found
+    code = next((each for each in output if each.startswith("exit ")), "no exit status")
+    said = next((each for each in reversed(output) if each.strip() and not each.startswith(("exit ", "topology "))), "nothing")
+    found["problem"] = f"{docker_reason(chr(10).join(output)) or f'the benchmark gave no result but: {said[:300]}'} ({code})"
+    return found
 
 
 def is_printed(line: str) -> bool:

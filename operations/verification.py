@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pyinfra import host, state
 
-from bringup import verdicts
+from bringup import catalog, health, performance, verdicts
 from bringup.errors import HostError
+from bringup.report import Check, HostResult
+from bringup.smi import SmiReport
 from bringup.target import Target
 from facts import live
-from facts.verification import ContainerGpus, CudaStartup
+from facts.verification import Benchmark, ContainerGpus, CudaStartup, GpuBenchmark, NcclBenchmark
 from operations.guard import Commands, host_operation
 from operations.record import RUN
 from operations.registry import with_digests
 
 PROOF_TIMEOUT_S = 600
+SUSTAINED_S = 60
 
 
 @host_operation
@@ -40,7 +43,37 @@ def proof(target: Target) -> Commands:
         sample=startup["samples"][0] if startup and startup["samples"] else None,
         start_problem=startup["problem"] if startup else "the host did not answer",
     )
+    seen = gpus["report"] if gpus else None
+    if gpus and seen:
+        result.checks += health.health_checks(seen, gpus["xids"], catalog.load())
     result.function = verdicts.function(result.checks)
+    if result.function == "proven" and seen and target.verify in ("standard", "full"):
+        measure(result, target, image, seen)
     if result.function != "proven":
         raise HostError("not proven: " + "; ".join(verdicts.problems(result.checks)))
+    if result.performance == "below":
+        raise HostError("below: " + "; ".join(verdicts.problems(result.checks)))
+    if result.performance != "within floors" and target.settings.get("require_floors"):
+        raise HostError(f"performance is {result.performance}, and gpu_require_floors asks for a judgement")
     host.noop("proven")
+
+
+def measure(result: HostResult, target: Target, image: str, seen: SmiReport) -> None:
+    """The benchmarks, where functions are proven; their results may still make the host not proven."""
+    if result.hardware == "simulated":
+        result.checks.append(Check("speed", "skipped", "a simulated GPU has no speed"))
+        return
+    current, given = live.current_host(), {"image": image, "injection": target.docker.injection}
+    loaded_s = SUSTAINED_S if target.verify == "full" else 0
+    silent = Benchmark(problem="the host did not answer", skipped=None, link=None, result=None)
+    asked = {"_ignore_errors": True, "_timeout": PROOF_TIMEOUT_S}
+    gpu: Benchmark = current.get_fact(GpuBenchmark, **given, sustained_s=loaded_s, **asked) or silent
+    result.measured["gpu_benchmark"] = gpu
+    nccl: Benchmark | None = None
+    if len(seen["gpus"]) > 1 and gpu["skipped"] is None:
+        nccl = current.get_fact(NcclBenchmark, **given, **asked) or silent
+        result.measured["nccl_benchmark"] = nccl
+    functional, speed = performance.benchmark_checks(gpu, nccl, seen, catalog.load())
+    result.function = verdicts.function([*result.checks, *functional])
+    result.performance = performance.performance(speed)
+    result.checks += [*functional, *speed]

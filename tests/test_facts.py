@@ -64,11 +64,15 @@ def test_what_nvidia_smi_says_in_the_container() -> None:
     assert found["problem"] is None and found["report"] and found["report"]["gpus"][0]["name"] == "NVIDIA H200"
     docker = "docker: Error response from daemon: failed to create task: could not apply required modification: unresolvable CDI devices"
     found = ContainerGpus().process(["exit 125", docker, "", "Run 'docker run --help' for more information"])
-    assert found == {"problem": f"{docker.split('daemon: ')[1]} (exit 125)", "report": None}
+    assert found == {"problem": f"{docker.split('daemon: ')[1]} (exit 125)", "report": None, "xids": []}
     found = ContainerGpus().process(["exit 9", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."])
     assert found["report"] is None and "couldn't communicate" in str(found["problem"])
     assert ContainerGpus().process(["exit 124"])["problem"] == "nvidia-smi printed no XML but: nothing (exit 124)"
-    assert ContainerGpus().process(["problem no image is named"]) == {"problem": "no image is named", "report": None}
+    assert ContainerGpus().process(["problem no image is named"]) == {
+        "problem": "no image is named",
+        "report": None,
+        "xids": None,
+    }
 
 
 START = docker_ns("2026-11-30T21:43:00Z")

@@ -20,8 +20,11 @@ def test_a_real_h200() -> None:
     assert report["gpus"] == [
         {
             "name": "NVIDIA H200", "uuid": "GPU-00000000-1111-2222-3333-444444444444", "pci_address": "0000:00:06.0",
-            "memory_total_mib": 143771, "memory_used_mib": 0, "ecc": "Enabled", "mig": "Disabled", "persistence": "Enabled",
-            "temperature_c": 37, "power_w": 127.03,
+            "memory_total_mib": 143771, "memory_used_mib": 0, "pci_id": "10de:2335", "pci_subsystem": "10de:18bf", "ecc": "Enabled",
+            "ecc_uncorrectable": 0, "remap_pending": False, "remap_failure": False, "mig": "Disabled", "mig_pending": "Disabled",
+            "mig_devices": 0, "persistence": "Enabled", "performance_state": "P0", "link_generation": 5, "link_generation_max": 5,
+            "link_width": 16, "link_width_max": 16, "event_reasons": [], "fabric_state": None, "fabric_status": None,
+            "recovery_action": "None", "temperature_c": 37, "power_w": 127.03,
         }
     ]  # fmt: skip
 

@@ -12,16 +12,13 @@ from bringup.smi import SmiReport
 from bringup.startup import Sample
 from bringup.survey import Survey
 from bringup.target import Target
+from tests.smi_gpus import gpu
 from tests.surveys import BASES, DRIVER, Host, target_of
 
 BASE = "converged debian13 8 x h200"
 HOST = BASES[BASE]()
 TARGET = target_of(HOST).target
-SEEN = SmiReport(
-    driver_version=DRIVER, cuda_version="13.0",
-    gpus=[{"name": "NVIDIA H200", "uuid": None, "pci_address": None, "memory_total_mib": None, "memory_used_mib": None, "ecc": None,
-           "mig": None, "persistence": None, "temperature_c": None, "power_w": None}] * 8,
-)  # fmt: skip
+SEEN = SmiReport(driver_version=DRIVER, cuda_version="13.0", gpus=[gpu()] * 8)
 RAN = Sample(
     stages_ms={}, unattributed_ms=0.0, total_ms=1.0, failed=None, void=None,
     probe={"memlock": "unlimited", "shm_bytes": 8 << 30, "gpus": ["NVIDIA H200"] * 8, "torch": "2.11.0"},

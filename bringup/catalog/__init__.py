@@ -17,6 +17,7 @@ from bringup.catalog.images import Image, load_images
 from bringup.catalog.records import CatalogError, Source, Sourced
 from bringup.catalog.repositories import Purpose, Repository, find_repository, load_repositories
 from bringup.catalog.toolkit import ContainerToolkit, DockerEngine, load_toolkit
+from bringup.catalog.xids import Xid, load_xids
 
 __all__ = [
     "Branch",
@@ -40,6 +41,7 @@ __all__ = [
     "Source",
     "Sourced",
     "Toolkit",
+    "Xid",
     "load",
 ]
 
@@ -61,6 +63,7 @@ class Catalog:
             "repositories.yml": load_repositories(self.folder).as_of,
             "floors.yml": load_floors(self.folder).as_of,
             "toolkit.yml": load_toolkit(self.folder).as_of,
+            "xids.yml": load_xids(self.folder).as_of,
         }
 
     @property
@@ -128,6 +131,9 @@ class Catalog:
     @property
     def floors(self) -> tuple[Floor, ...]:
         return load_floors(self.folder).floors
+
+    def xid(self, code: int) -> Xid | None:
+        return next((each for each in load_xids(self.folder).xids if each.code == code), None)
 
     @property
     def toolkit(self) -> ContainerToolkit:
