@@ -92,4 +92,6 @@ def files() -> Commands:
             "elif command -v dracut >/dev/null 2>&1; then dracut --force --regenerate-all; fi",
             _timeout=TIMEOUT_S,
         )
-    yield StringCommand("systemctl daemon-reload; rm -f", QuoteString(record), "; rmdir /etc/gpu-bringup 2>/dev/null; true")
+    yield StringCommand(
+        "systemctl daemon-reload; rm -f", QuoteString(record), "; rmdir /etc/gpu-bringup /var/lib/gpu-bringup 2>/dev/null; true"
+    )

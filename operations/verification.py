@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pyinfra import host, state
 
-from bringup import catalog, health, performance, verdicts
+from bringup import catalog, health, performance, survival, verdicts
 from bringup.errors import HostError
 from bringup.report import Check, HostResult
 from bringup.smi import SmiReport
+from bringup.survey import known
 from bringup.target import Target
 from facts import live
 from facts.verification import Benchmark, ContainerGpus, CudaStartup, GpuBenchmark, NcclBenchmark
 from operations.guard import Commands, host_operation
 from operations.record import RUN
 from operations.registry import with_digests
+from operations.survival import DISTURBANCES
 
 PROOF_TIMEOUT_S = 600
 SUSTAINED_S = 60
@@ -46,6 +48,8 @@ def proof(target: Target) -> Commands:
     seen = gpus["report"] if gpus else None
     if gpus and seen:
         result.checks += health.health_checks(seen, gpus["xids"], catalog.load())
+    wanted = DISTURBANCES.get(target.verify, ())
+    result.checks += survival.survival_checks(survey["proof"], known(survey["boot_id"]), image, wanted)
     result.function = verdicts.function(result.checks)
     if result.function == "proven" and seen and target.verify in ("standard", "full"):
         measure(result, target, image, seen)

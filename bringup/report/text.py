@@ -72,5 +72,10 @@ def _proof_lines(result: HostResult) -> list[str]:
         lines.append(f"        proven    {'; '.join(shown)}")
     lines += [f"        warning   {each.name}: {each.detail}" for each in result.checks if each.status == "warn"]
     if result.function == "proven":
-        lines.append(f"        not checked: performance ({result.performance}), daemon-reload, Docker restart, reboot")
+        done = {each.name for each in result.checks}
+        lacking = [] if result.performance == "within floors" else [f"performance ({result.performance})"]
+        lacking += [
+            words for words in ("daemon-reload", "Docker restart") if f"survival-{words.lower().replace(' ', '-')}" not in done
+        ]
+        lines.append(f"        not checked: {', '.join([*lacking, 'reboot'])}")
     return lines

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bringup import daemon_json
+from bringup import daemon_json, survival
 from bringup.sources import OURS
 from bringup.steps import containers, driver, provenance, sources
 from bringup.steps.packages import is_driver_package
@@ -64,7 +64,7 @@ def undo(survey: Survey) -> Undo | None:
         sources.SETTINGS_FILE,
         driver.MODPROBE_FILE,
     ]
-    files += [containers.LIMITS_FILE, containers.SYSTEMD_FILE, containers.DOCKER_FILE, "/etc/cdi/nvidia.yaml"]
+    files += [containers.LIMITS_FILE, containers.SYSTEMD_FILE, containers.DOCKER_FILE, "/etc/cdi/nvidia.yaml", survival.PATH]
     files += [provenance.INSTALLED, provenance.HELD, provenance.PULLED, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),
