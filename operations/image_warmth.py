@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from pyinfra import state
 from pyinfra.api import FunctionCommand, Host, State
 
@@ -13,25 +10,15 @@ from bringup.references import familiar
 from bringup.steps.images import not_warm, warm_name
 from bringup.target import Target
 from facts import live
+from facts.images import MEASURE, MEASURE_LIMIT_S, Warmth, parse_warmth
 from operations import shell
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 from operations.record import RUN, report_problem
 from operations.registry import with_digests
 
-MEASURE_LIMIT_S = 600  # torch from a cold disk takes a minute, and is imported four times
 COMPILE_LIMIT_S = 1200
 
-# $1 image, $2 seconds; stdin: the probe. Prints its line, then the seconds of a whole `docker run` that imports torch.
-MEASURE = r"""
-probe=$(cat)
-run() { timeout "$limit" docker run --rm -i --runtime runc --network none --pull never --entrypoint python3 "$image" "$@"; }
-image=$1 limit=$2
-said=$(printf '%s\n' "$probe" | run - 2>&1) || { echo "problem $said" | tr '\n' ' '; exit 0; }
-printf '%s\n' "$said" | tail -n 1
-began=$(date +%s%N)
-run -c 'import torch' </dev/null >/dev/null 2>&1 && echo "$began $(date +%s%N)" | awk '{ printf "%.3f\n", ($2 - $1) / 1e9 }'
-"""
 # $1 image, $2 the derived one, $3 seconds; stdin: the probe, which compiles. The derived image starts as the other one does: an entry
 # point that the run had set could not be unset again.
 COMPILE = r"""
@@ -49,26 +36,16 @@ docker commit --change "ENTRYPOINT $entrypoint" --change "CMD $command" --change
 """
 
 
-def measure(host: Host, reference: str) -> dict[str, Any]:
+def measure(host: Host, reference: str) -> Warmth:
     """What the probe found in the image; `failed` says why it found nothing."""
-    success, said = shell.run(
-        host,
-        MEASURE,
-        familiar(reference),
-        str(MEASURE_LIMIT_S),
-        timeout_s=MEASURE_LIMIT_S + 30,
-        stdin=[probes.source("import_time")],
-    )
-    line, _, whole = said.partition("\n")
-    try:
-        found: dict[str, Any] = {**json.loads(line), "docker_run_s": float(whole) if whole.strip() else None}
-    except ValueError:
-        found = {"failed": said.removeprefix("problem ").strip()[-200:] if success else said[-200:]}
+    given = familiar(reference), probes.source("import_time")
+    success, said = shell.run(host, MEASURE, *given, timeout_s=MEASURE_LIMIT_S + 30)
+    found = parse_warmth(said.splitlines() if success else [f"problem {said[-200:]}"])
     RUN.of(host.name).measured.setdefault("image_warmth", {})[reference] = found
     return found
 
 
-def in_words(found: dict[str, Any]) -> str:
+def in_words(found: Warmth) -> str:
     """`import of torch takes 4.46 s; 1222 of 1234 modules have no valid .pyc`."""
     if found.get("failed"):
         return f"its start could not be measured ({found['failed']})"

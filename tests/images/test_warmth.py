@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from bringup.steps.images import warm_name
+from facts.images import ImageWarmth, Warmth
 from operations.image_warmth import in_words
 
-COLD = {"module": "torch", "modules": 1234, "valid": 12, "stale": 22, "missing": 1200, "import_s": [4.46, 4.5], "failed": None}
+COLD = Warmth(module="torch", modules=1234, valid=12, stale=22, missing=1200, import_s=[4.46, 4.5], failed=None)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +22,7 @@ COLD = {"module": "torch", "modules": 1234, "valid": 12, "stale": 22, "missing":
         ({"failed": "RuntimeError: no torch"}, "its start could not be measured (RuntimeError: no torch)"),
     ],
 )
-def test_in_words(found: dict[str, object], words: str) -> None:
+def test_in_words(found: Warmth, words: str) -> None:
     assert words in in_words(found)
 
 
@@ -37,3 +40,22 @@ def test_in_words(found: dict[str, object], words: str) -> None:
 )
 def test_the_derived_image_is_named_by_its_origin(reference: str, name: str) -> None:
     assert warm_name(reference) == name
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        ([json.dumps(COLD), "6.250"], {**COLD, "docker_run_s": 6.25}),
+        ([json.dumps(COLD)], {**COLD, "docker_run_s": None}),
+        (["problem no image is named, and /etc/x names none"], {"failed": "no image is named, and /etc/x names none"}),
+        (["problem docker: No such image: a:1. ", ""], {"failed": "docker: No such image: a:1."}),
+        ([], {"failed": "it said nothing"}),
+    ],
+)  # fmt: skip
+def test_the_fact(output: list[str], found: dict[str, object]) -> None:
+    assert ImageWarmth().process(output) == found
+
+
+def test_the_fact_quotes_what_it_is_given() -> None:
+    command = ImageWarmth().command("a'b:1").get_raw_value()
+    assert "sh" in command and "import_time" in command
