@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.doctor import doctor
 from benchmarks.driver import driver
 from benchmarks.help import help_
 from benchmarks.images import images
@@ -25,6 +26,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {
     "help": help_,
     "driver": driver,
     "images": images,
+    "doctor": doctor,
 }
 SCHEMA = 1
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bringup {__version__}")
     verbs = top.add_subparsers(metavar="VERB", required=True)
     add_plan(verbs)
+    add_doctor(verbs)
     add_catalog(verbs)
     return top
 
@@ -105,6 +107,63 @@ def _text_of(file: str) -> tuple[str, str]:
         return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig"), name
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{name} could not be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
+
+
+def add_doctor(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    doctor = verbs.add_parser(
+        "doctor",
+        help="from a message, a log or an evidence bundle to its cause and remedy",
+        description="All files are taken as of one host: pasted messages, logs, shell transcripts, and evidence bundles (YAML or JSON: "
+        'a mapping of "/a/file", "$ a command" or "message" to its text). Exit 0 when it answered, unknown included; 2: wrong use.',
+    )
+    doctor.add_argument("files", nargs="*", default=["-"], metavar="FILE", help="what there is; - or none is standard input")
+    doctor.add_argument("--json", action="store_true", help="causes, confidence, reasons and remedies as JSON")
+    doctor.add_argument("--list", action="store_true", help="all causes that are known")
+    doctor.add_argument("--explain", metavar="ID", help="one cause: what shows it, why it matters, what to do")
+    doctor.add_argument("--docs", type=Path, metavar="FOLDER", help="write the pages of all causes into a folder")
+    doctor.set_defaults(run=doctor_answers)
+
+
+def doctor_answers(arguments: argparse.Namespace) -> int:
+    from bringup.doctor import diagnose, load_causes, read_evidence, show
+
+    if arguments.list:
+        print("\n".join(show.list_lines()))
+    elif arguments.explain is not None:
+        cause = load_causes().get(arguments.explain)
+        if cause is None:
+            near = difflib.get_close_matches(arguments.explain, load_causes(), 1)
+            raise UserError(
+                f"there is no cause {arguments.explain}" + (f", the nearest is {near[0]}" if near else ": see --list")
+            )
+        print(show.page(cause, cause.id), end="")
+    elif arguments.docs is not None:
+        write_pages(arguments.docs, show.pages())
+    else:
+        diagnosis = diagnose(read_evidence(_evidence_of(each) for each in arguments.files))
+        print(json.dumps(show.as_json(diagnosis), indent=2) if arguments.json else "\n".join(show.text_lines(diagnosis)))
+    return OK
+
+
+def _evidence_of(file: str) -> str:
+    """A log may hold any bytes; what is no UTF-8 is replaced."""
+    try:
+        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"{file} could not be read ({error.strerror})") from None
+
+
+def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    """Pages of causes that are gone are taken away."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("*.md"):
+            if old.name not in pages:
+                old.unlink()
+        for name, text in pages.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{folder} could not be written ({error.strerror})") from None
 
 
 def add_catalog(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

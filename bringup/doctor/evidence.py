@@ -1,0 +1,285 @@
+"""What people have -> sources with their text: bundles (YAML or JSON), pasted messages, shell transcripts, logs of any size."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+MESSAGE = "message"
+MAX_LINE = 2000  # characters: what is longer says nothing more, and patterns are tried on every place of a line
+CONDENSE_ABOVE = 64 * 1024  # characters: longer texts are logs, of which only lines that can matter are kept
+MAX_LINES, REPEATS = 1500, 3
+ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+# a line of a big log without any of these words is of no cause
+TRIGGERS = (
+    "nvrm", "nvidia", "nouveau", "nova", "xid", "cuda", "docker", "containerd", "error", "fail", "fehler", "e: ", "w: ", "dpkg", "bar",
+    "cannot", "could not", "unable", "denied", "not found", "no space", "gpu", "nccl", "fabric", "imex", "oom", "out of memory", "lock",
+    "secure", "key", "rejected", "killed", "timeout", "timed out", "aer", "pcie", "segfault", "unsupported", "invalid",
+)  # fmt: skip
+# what a `#` at a line's beginning is taken for a root prompt before; anything else is a comment
+COMMANDS = frozenset(
+    [
+        "apt",
+        "apt-cache",
+        "apt-config",
+        "apt-get",
+        "apt-key",
+        "apt-mark",
+        "awk",
+        "bash",
+        "cat",
+        "chronyc",
+        "cloud-init",
+        "command",
+        "curl",
+        "date",
+        "dcgmi",
+        "df",
+        "dkms",
+        "dmesg",
+        "dnf",
+        "docker",
+        "dpkg",
+        "dpkg-query",
+        "du",
+        "env",
+        "find",
+        "findmnt",
+        "free",
+        "fuser",
+        "gcc",
+        "getenforce",
+        "getsebool",
+        "gpg",
+        "grep",
+        "grubby",
+        "head",
+        "hostnamectl",
+        "id",
+        "ip",
+        "journalctl",
+        "ldconfig",
+        "ldd",
+        "ls",
+        "lsb_release",
+        "lscpu",
+        "lsinitramfs",
+        "lsinitrd",
+        "lsmod",
+        "lsof",
+        "lspci",
+        "lsblk",
+        "mokutil",
+        "mount",
+        "modinfo",
+        "modprobe",
+        "needs-restarting",
+        "nvcc",
+        "nvidia-container-cli",
+        "nvidia-ctk",
+        "nvidia-smi",
+        "pgrep",
+        "podman",
+        "printenv",
+        "ps",
+        "python",
+        "python3",
+        "readlink",
+        "rpm",
+        "sestatus",
+        "snap",
+        "ss",
+        "stat",
+        "sudo",
+        "sysctl",
+        "systemctl",
+        "systemd-detect-virt",
+        "tail",
+        "tar",
+        "timedatectl",
+        "timeout",
+        "ubuntu-drivers",
+        "ulimit",
+        "uname",
+        "update-initramfs",
+        "uptime",
+        "which",
+        "yum",
+        "zypper",
+    ]
+)
+FILES = {"daemon.json": "/etc/docker/daemon.json", "config.toml": "/etc/nvidia-container-runtime/config.toml"}
+PROMPT = re.compile(r"^\s*(?P<who>\(?[\w.-]+@[\w.-]+\)?[^\s$#]{0,80}(?:\s[^\s$#]{1,80})?)?\s*(?P<sign>[$#])\s+(?P<command>\S.*)$")
+TAIL_HEADER = re.compile(r"^==> (/\S+) <==$")
+BEFORE = re.compile(
+    r"^(?:sudo(?:\s+-[A-Za-z]+)*\s+|env\s+(?=\w+=)|[A-Z_][A-Z0-9_]*=\S*\s+|timeout(?:\s+-\S+(?:\s+\d+\w?(?=\s+\d))?)*\s+\d+\w?\s+)+"
+)
+READS_FILE = re.compile(r"^(?:cat|head|tail|less|more|zcat)(?:\s+-\S+|\s+\d+)*\s+(/[^\s|;&>*?]+)(?:\s*[|;].*)?$")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a text is from: `/etc/docker/daemon.json`, `$ uname -r` (normalised), or `message`."""
+
+    name: str
+    text: str
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A safe loader without aliases: a bundle has none, and a small text of them can stand for a huge one."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:  # typed by yaml's stubs as untyped
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("a bundle has no aliases")
+        return super().compose_node(parent, index)
+
+
+def read_evidence(texts: Iterable[str]) -> tuple[Source, ...]:
+    """All sources of one host, from texts of any kind. Never fails: what is no bundle is a message."""
+    found: list[Source] = []
+    for text in texts:
+        bundle = _bundle(text)
+        found += from_mapping(bundle) if bundle is not None else _transcript(MESSAGE, clean(text))
+    return tuple(found)
+
+
+def from_mapping(bundle: Mapping[Any, Any]) -> list[Source]:
+    """The sources of a bundle. A value that is no text is shown as JSON, a missing one (null) was not looked at."""
+    found: list[Source] = []
+    for key, value in bundle.items():
+        if value is None:
+            continue
+        name, text = str(key).strip(), clean(value if isinstance(value, str) else _json(value))
+        if name.startswith("$ "):
+            found.append(Source(source_name(name[2:]), text))
+        elif name.startswith("/"):
+            found.append(Source(name, text))
+        else:
+            found += _transcript(MESSAGE, text)
+    return found
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, default=str)
+    except (RecursionError, ValueError, TypeError):
+        return ""
+
+
+def _is_source(key: object) -> bool:
+    return isinstance(key, str) and (key.startswith(("/", "$ ")) or key.strip().lower() in (MESSAGE, "log", "stderr"))
+
+
+def _bundle(text: str) -> Mapping[Any, Any] | None:
+    """The mapping that a text is, or None where it is no bundle: a pasted `docker: Error …` is YAML too."""
+    head = text.lstrip("\ufeff \t\r\n")
+    if not re.search(r"""^[ \t{,]*["']?(?:/[\w.]|\$ \w|message\b|log\b|stderr\b)[^\n]*:""", head, re.M):
+        return None
+    for parse in (json.loads, _yaml):
+        try:
+            value = parse(head)
+        except (ValueError, RecursionError, yaml.YAMLError):
+            continue
+        if isinstance(value, Mapping) and any(_is_source(key) for key in value):
+            return value
+    return None
+
+
+def _yaml(text: str) -> Any:
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+
+
+def clean(text: str) -> str:
+    """Without terminal escapes, carriage returns and NULs; lines cut at a length; a big log reduced to lines that can matter."""
+    if "\x1b" in text:
+        text = ESCAPES.sub("", text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    if len(text) > CONDENSE_ABOVE:
+        return _condensed(text)
+    return "\n".join(line[:MAX_LINE] for line in text.split("\n"))
+
+
+_KIND = str.maketrans("", "", "0123456789abcdef:.,- []")
+
+
+def _condensed(text: str) -> str:
+    """The lines of a log that can matter, each kind of line at most REPEATS times, in their order; the newest where they are many."""
+    seen: dict[str, int] = {}
+    kept: list[str] = []
+    for line in text.split("\n"):
+        low = line[:MAX_LINE].lower()
+        if not any(word in low for word in TRIGGERS):
+            continue
+        kind = low.translate(_KIND)
+        count = seen.get(kind, 0)
+        # an Xid's number is its meaning
+        if count >= REPEATS and not ("xid" in low and seen.setdefault(_xid(low), 0) < REPEATS):
+            continue
+        seen[kind] = count + 1
+        if "xid" in low:
+            seen[_xid(low)] = seen.get(_xid(low), 0) + 1
+        kept.append(line[:MAX_LINE])
+    return "\n".join(kept if len(kept) <= MAX_LINES else kept[: MAX_LINES // 2] + kept[-MAX_LINES // 2 :])
+
+
+def _xid(line: str) -> str:
+    found = re.search(r"xid.{0,40}?: (\d+)", line)
+    return f"xid {found[1]}" if found else "xid"
+
+
+def source_name(command: str) -> str:
+    """`$ uname -r` of `sudo LC_ALL=C uname  -r`; a command that only prints a file is that file."""
+    bare = " ".join(BEFORE.sub("", command.strip()).split())
+    file = READS_FILE.match(bare)
+    return file[1] if file else f"$ {bare}"
+
+
+def _transcript(name: str, text: str) -> list[Source]:
+    """A pasted text, split at the prompts in it; what stands before the first is a message."""
+    found: list[Source] = []
+    lines: list[str] = []
+
+    def finish() -> None:
+        if any(line.strip() for line in lines) or name != MESSAGE:
+            found.append(Source(name, "\n".join(lines)))
+
+    for line in text.split("\n"):
+        heading = _heading(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        finish()
+        name, lines = heading[0], [heading[1]] if heading[1] else []
+    finish()
+    return found
+
+
+def _heading(line: str) -> tuple[str, str] | None:
+    """(source, what stands on the same line after `->`) of a prompt, or of a header that names a file."""
+    tail = TAIL_HEADER.match(line)
+    if tail:
+        return tail[1], ""
+    prompt = PROMPT.match(line) if line.lstrip()[:1] in ("$", "#") or "@" in line[:80] else None
+    if prompt is None:
+        return None
+    command, arrow, output = prompt["command"].partition(" -> ")
+    if not arrow and prompt["sign"] == "#" and not prompt["who"]:  # "# uname -m: aarch64", as people note it
+        command, arrow, output = command.partition(": ")
+    first = BEFORE.sub("", command).split()[:1]
+    if not first:
+        return None
+    word = first[0].rstrip(":")
+    if re.fullmatch(r"\w[\w-]*\.(?:list|sources)", word) and prompt["sign"] == "#":
+        return f"/etc/apt/sources.list.d/{word}", ""
+    if re.fullmatch(r"/[\w./@+-]+", word) and not prompt["who"] and prompt["sign"] == "#":
+        return word, output.strip()
+    if prompt["sign"] == "#" and not prompt["who"] and command.strip() in FILES:
+        return FILES[word], output.strip()
+    if prompt["sign"] == "#" and not prompt["who"] and word not in COMMANDS:
+        return None
+    return source_name(command.rstrip(":")), output.strip() if arrow else ""

@@ -1,0 +1,14 @@
+"""Relations between sources: each a small pure function of the facts that gives the lines that show it, or none."""
+
+from __future__ import annotations
+
+from bringup.doctor.facts import Facts
+from bringup.doctor.relations import apt, docker, driver, gpu, kernel
+from bringup.doctor.relations.registry import RELATIONS, Relation
+
+__all__ = ["RELATIONS", "Relation", "apt", "ask", "docker", "driver", "gpu", "kernel"]
+
+
+def ask(name: str, facts: Facts) -> list[str]:
+    """The lines that show a relation, by its name (`loaded-differs-from-installed`). Raises KeyError for an unknown one."""
+    return RELATIONS[name](facts)
