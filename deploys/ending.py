@@ -15,6 +15,7 @@ from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.operation import OperationMeta
 from typing_extensions import override
 
+from bringup.doctor import explain
 from bringup.report.text import summary_lines
 from operations import lock
 from operations.record import RUN
@@ -120,6 +121,7 @@ def complete(done: State, each: Host) -> None:
             result.problems.append(f"{step} failed: {last_words(meta)}")
         elif step != "proof":
             result.problems[0] = f"{step}: {result.problems[0]}"
+        result.notes += explain("\n".join([*result.problems, *meta.stdout_lines, *meta.stderr_lines]))
     if each not in done.activated_hosts:
         result.ended = "unreachable"
         result.problems = result.problems or ["the host could not be reached: is it up, and is its address, user and key right?"]

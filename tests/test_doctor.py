@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bringup.cli import main
-from bringup.doctor import Diagnosis, diagnose, load_causes, read_evidence, show
+from bringup.doctor import Diagnosis, diagnose, explain, load_causes, read_evidence, show
 from bringup.doctor.relations import RELATIONS
 from bringup.doctor.sign import compiled, split
 
@@ -185,6 +185,12 @@ def test_no_expression_blows_up(piece: str) -> None:
         json.dumps({"/etc/docker/daemon.json": piece * 3000, "$ dpkg -l": piece * 3000, "$ lspci -nn": piece * 3000}),
     )
     assert time.perf_counter() - began < 10
+
+
+def test_a_failure_of_a_run_is_explained_where_that_is_fairly_sure() -> None:
+    said = explain("driver-packages failed: E: dpkg was interrupted, you must manually run 'sudo dpkg --configure -a'")
+    assert len(said) == 1 and "dpkg-interrupted" in said[0] and "dpkg --configure -a" in said[0]
+    assert explain("docker failed: Cannot connect to the Docker daemon at unix:///var/run/docker.sock") == []
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,4 +6,14 @@ from bringup.doctor.causes import Cause, load_causes
 from bringup.doctor.diagnose import Candidate, Diagnosis, diagnose
 from bringup.doctor.evidence import Source, from_mapping, read_evidence
 
-__all__ = ["Candidate", "Cause", "Diagnosis", "Source", "diagnose", "from_mapping", "load_causes", "read_evidence"]
+__all__ = ["Candidate", "Cause", "Diagnosis", "Source", "diagnose", "explain", "from_mapping", "load_causes", "read_evidence"]
+
+
+def explain(text: str) -> list[str]:
+    """What a failure of a run most likely comes from, a sentence each with its remedy; nothing where that is not fairly sure."""
+    sure = [each for each in diagnose(read_evidence([text])).causes if each.confidence != "low"]
+    return [
+        f"likely cause ({each.cause.id}): {each.cause.title}; by hand: {'; '.join(each.cause.by_hand)} "
+        f"(bringup doctor --explain {each.cause.id})"
+        for each in sure[:2]
+    ]

@@ -78,8 +78,7 @@ class Facts:
         if text and text.split():
             return text.split()[0]
         text = self.file("/proc/version") or self.command(r"^uname -a\b")
-        found = self.find(r"(?:version\s+|Linux \S+ )(\d+\.\d+\S*)", text) if text else None
-        return found
+        return self.find(r"(?:version\s+|Linux \S+ )(\d+\.\d+\S*)", text) if text else None
 
     @cached_property
     def arch(self) -> str | None:
@@ -128,8 +127,8 @@ class Facts:
         """The version of the kernel module in memory."""
         text = self.file("/proc/driver/nvidia/version")
         found = self.find(r"Kernel Module(?: for \S+)?\s+" + DRIVER, text) if text else None
-        for text in (text, self.file("/sys/module/nvidia/version")):
-            found = found or (self.find("^" + DRIVER + r"\s*$", text) if text else None)
+        for each in (text, self.file("/sys/module/nvidia/version")):
+            found = found or (self.find("^" + DRIVER + r"\s*$", each) if each else None)
         return found or self.find(r"NVRM version:.*?Kernel Module(?: for \S+)?\s+" + DRIVER)
 
     @cached_property
