@@ -204,7 +204,7 @@ def clean(text: str) -> str:
     return "\n".join(line[:MAX_LINE] for line in text.split("\n"))
 
 
-_KIND = str.maketrans("", "", "0123456789abcdef:.,- []")
+_KIND = str.maketrans("", "", "0123456789abcdef:.,- []")  # what differs between lines of one kind: times, addresses, numbers
 
 
 def _condensed(text: str) -> str:
@@ -213,17 +213,15 @@ def _condensed(text: str) -> str:
     kept: list[str] = []
     for line in text.split("\n"):
         low = line[:MAX_LINE].lower()
-        if not any(word in low for word in TRIGGERS):
-            continue
         kind = low.translate(_KIND)
+        if "xid" in low:
+            kind += _xid(low)  # its number is its meaning
         count = seen.get(kind, 0)
-        # an Xid's number is its meaning
-        if count >= REPEATS and not ("xid" in low and seen.setdefault(_xid(low), 0) < REPEATS):
+        if count >= REPEATS:
             continue
         seen[kind] = count + 1
-        if "xid" in low:
-            seen[_xid(low)] = seen.get(_xid(low), 0) + 1
-        kept.append(line[:MAX_LINE])
+        if any(word in low for word in TRIGGERS):
+            kept.append(line[:MAX_LINE])
     return "\n".join(kept if len(kept) <= MAX_LINES else kept[: MAX_LINES // 2] + kept[-MAX_LINES // 2 :])
 
 
