@@ -115,6 +115,7 @@ COMMANDS = frozenset(
 )
 FILES = {"daemon.json": "/etc/docker/daemon.json", "config.toml": "/etc/nvidia-container-runtime/config.toml"}
 PROMPT = re.compile(r"^\s*(?P<who>\(?[\w.-]+@[\w.-]+\)?[^\s$#]{0,80}(?:\s[^\s$#]{1,80})?)?\s*(?P<sign>[$#])\s+(?P<command>\S.*)$")
+NO_FILE = re.compile(r".{0,80}(?:no such file|permission denied|not found|cannot|nicht gefunden|keine berechtigung).{0,80}", re.I)
 TAIL_HEADER = re.compile(r"^==> (/\S+) <==$")
 BEFORE = re.compile(
     r"^(?:sudo(?:\s+-[A-Za-z]+)*\s+|env\s+(?=\w+=)|[A-Z_][A-Z0-9_]*=\S*\s+|timeout(?:\s+-\S+(?:\s+\d+\w?(?=\s+\d))?)*\s+\d+\w?\s+)+"
@@ -157,6 +158,8 @@ def from_mapping(bundle: Mapping[Any, Any]) -> list[Source]:
         name, text = str(key).strip(), clean(value if isinstance(value, str) else _json(value))
         if name.startswith("$ "):
             found.append(Source(source_name(name[2:]), text))
+        elif name.startswith("/") and NO_FILE.fullmatch(text.strip()):  # a pasted "/dev/x: No such file or directory" is YAML too
+            found.append(Source(MESSAGE, f"{name}: {text}"))
         elif name.startswith("/"):
             found.append(Source(name, text))
         else:
@@ -241,6 +244,7 @@ def _transcript(name: str, text: str) -> list[Source]:
     """A pasted text, split at the prompts in it; what stands before the first is a message."""
     found: list[Source] = []
     lines: list[str] = []
+    typed: list[str] = []  # what was done is evidence too: a hold by a pattern, a lock that was deleted
 
     def finish() -> None:
         if any(line.strip() for line in lines) or name != MESSAGE:
@@ -252,8 +256,12 @@ def _transcript(name: str, text: str) -> list[Source]:
             lines.append(line)
             continue
         finish()
+        if heading[0].startswith("$ "):
+            typed.append(heading[0])
         name, lines = heading[0], [heading[1]] if heading[1] else []
     finish()
+    if typed:
+        found.append(Source(MESSAGE, "\n".join(typed)))
     return found
 
 
