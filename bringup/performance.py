@@ -175,3 +175,19 @@ def outliers(values: Mapping[str, float]) -> dict[str, str]:
         for host, value in values.items()
         if not math.isfinite(value) or abs(value - median) > room
     }
+
+
+def fleet_notes(measured: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What is odd about a host among those of its model in the run. `measured`: host -> the result of GpuBenchmark's probe."""
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for host, result in measured.items():
+        for gpu in result.get("gpus", []):
+            for metric, value in gpu["alone"].items():
+                of_metric = values.setdefault((str(gpu["name"]), metric), {})
+                worse = max if unit_of(metric) == "us" else min
+                of_metric[host] = worse(value, of_metric.get(host, value))
+    notes: dict[str, list[str]] = {}
+    for (model, metric), of_hosts in values.items():
+        for host, said in outliers(of_hosts).items():
+            notes.setdefault(host, []).append(f"odd among the hosts with {model}: {metric} {said}")
+    return notes

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyinfra import logger
 from pyinfra.api import BaseStateCallback, Host, State
@@ -16,6 +17,7 @@ from pyinfra.api.operation import OperationMeta
 from typing_extensions import override
 
 from bringup.doctor import explain
+from bringup.performance import fleet_notes
 from bringup.report.text import summary_lines
 from operations import lock
 from operations.record import RUN
@@ -93,6 +95,8 @@ def the_end(done: State) -> None:
                 complete(done, each)
         if not RUN.results:
             return
+        for name, notes in fleet_notes(benchmarks()).items():
+            RUN.results[name].notes += notes
         where = write(done) if done.is_executing or not RUN.all_ok() else None
         for line in summary_lines(RUN.results.values(), executed=done.is_executing, where=str(where) if where else None):
             logger.info(line)
@@ -105,6 +109,12 @@ def the_end(done: State) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(exit_code)  # the one way left to set the exit code
+
+
+def benchmarks() -> dict[str, dict[str, Any]]:
+    """What was measured of the GPUs in this run, by host."""
+    found = {name: (result.measured.get("gpu_benchmark") or {}).get("result") for name, result in RUN.results.items()}
+    return {name: result for name, result in found.items() if result}
 
 
 def complete(done: State, each: Host) -> None:

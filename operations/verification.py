@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyinfra import host, state
 
-from bringup import catalog, health, performance, survival, verdicts
+from bringup import catalog, health, performance, startup_advice, survival, verdicts
 from bringup.errors import HostError
 from bringup.report import Check, HostResult
 from bringup.smi import SmiReport
@@ -48,6 +48,8 @@ def proof(target: Target) -> Commands:
     seen = gpus["report"] if gpus else None
     if gpus and seen:
         result.checks += health.health_checks(seen, gpus["xids"], catalog.load())
+        timed = startup_advice.advice(startup["samples"][0], seen["gpus"]) if startup and startup["samples"] else None
+        result.checks += [timed] if timed else []
     wanted = DISTURBANCES.get(target.verify, ())
     result.checks += survival.survival_checks(survey["proof"], known(survey["boot_id"]), image, wanted)
     result.function = verdicts.function(result.checks)

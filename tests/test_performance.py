@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bringup import catalog, verdicts
-from bringup.performance import benchmark_checks, outliers, performance
+from bringup.performance import benchmark_checks, fleet_notes, outliers, performance
 from bringup.report import Check
 from bringup.smi import SmiReport, parse_smi
 from facts.verification import GpuBenchmark
@@ -256,3 +256,13 @@ def test_the_capture_of_the_h200_finds_its_floors_by_its_board() -> None:
     gpus = measured()
     first(gpus)["pci_address"] = seen["gpus"][0]["pci_address"]
     assert judged(seen, gpus)[2]["pcie-under-load"].status == "pass"
+
+
+def test_the_odd_host_gets_a_note_among_hosts_of_its_model_alone() -> None:
+    fleet = {name: measured()["result"] for name in "abcd"}
+    fleet["d"]["gpus"][0]["alone"]["launch_eager"] = 60.0
+    fleet["c"]["gpus"][0]["name"] = "NVIDIA L4"
+    found = fleet_notes(fleet)
+    assert list(found) == ["d"]
+    assert found["d"] == ["odd among the hosts with NVIDIA H200: launch_eager 60, the median of 3 hosts is 10 (MAD 0)"]
+    assert fleet_notes({"a": {"failed": "RuntimeError", "gpus": []}}) == {}
