@@ -173,7 +173,10 @@ class Gpu:
             return
         torch.backends.cuda.matmul.allow_tf32 = True
         self.judge("matmul_tf32", None if torch.equal(a @ b, exact) else "the product is not the one in fp32")
+        # sums in bf16 would be off by more than one rounding
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         rounded = (a.bfloat16() @ b.bfloat16()).float()
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True  # torch's default: it is timed
         off = ((rounded - exact).abs() <= exact.abs() / 128).logical_not().sum().item()  # bf16 holds 8 bits; a NaN is off, too
         self.judge("matmul_bf16", None if off == 0 else "%d of %d values are wrong" % (off, N_CHECKED**2))
 
