@@ -18,6 +18,7 @@ from benchmarks.help import help_
 from benchmarks.images import images
 from benchmarks.measured import Measured
 from benchmarks.plan import plan
+from benchmarks.reports import reports
 from benchmarks.survey import survey
 
 BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {
@@ -27,6 +28,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {
     "driver": driver,
     "images": images,
     "doctor": doctor,
+    "reports": reports,
 }
 SCHEMA = 1
 

@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(metavar="VERB", required=True)
     add_plan(verbs)
     add_doctor(verbs)
+    add_report(verbs)
     add_catalog(verbs)
     return top
 
@@ -164,6 +165,51 @@ def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{folder} could not be written ({error.strerror})") from None
+
+
+def add_report(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = verbs.add_parser(
+        "report",
+        help="rebuild a run's reports from its result files",
+        description="Reads DIR/*.json; prints the summary, and writes index.html, junit.xml and failed.args beside them. "
+        "Exit 0; 1: a file could not be read, the others are reported; 2: wrong use.",
+    )
+    report.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="a run's results, such as reports/latest")
+    report.add_argument("--schema", action="store_true", help="print the JSON Schema of a result file, and nothing else")
+    report.set_defaults(run=report_folder)
+
+
+def report_folder(arguments: argparse.Namespace) -> int:
+    from bringup.report.fleet import fleet_files
+    from bringup.report.stored import json_schema, read_results
+    from bringup.report.text import summary_lines
+
+    if arguments.schema:
+        print(json.dumps(json_schema(), indent=2))
+        return OK
+    folder: Path | None = arguments.folder
+    if folder is None or not folder.is_dir():
+        raise UserError(f"{folder or 'nothing'} is not a folder: name one with a run's results, such as reports/latest")
+    texts, problems = {}, []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            texts[path.name] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{path.name} could not be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})")
+    results, wrong = read_results(texts)
+    problems += wrong
+    for problem in problems:
+        print(f"bringup: {problem}", file=sys.stderr)
+    if not results:
+        raise UserError(f"{folder} has no result file that can be read: name the folder of one run, such as reports/latest")
+    try:
+        for name, text in fleet_files(results).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{folder} could not be written ({error.strerror})") from None
+    executed = any(each.ended != "planned" for each in results)
+    print("\n".join(summary_lines(results, executed=executed, where=str(folder))))
+    return FINDINGS if problems else OK
 
 
 def add_catalog(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

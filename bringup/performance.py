@@ -15,6 +15,7 @@ TOGETHER_LOSS = 0.15  # of a GPU's own speed that may go while all others work: 
 OUTLIER_MADS = 5.0  # median absolute deviations; and never below a share of the median, since equal hosts have a MAD of nothing
 OUTLIER_SHARE = 0.05
 UNITS = {"matmul": "TFLOP/s", "launch": "us"}  # all others: GB/s
+ODD = "odd among the hosts with"  # begins the note of an outlier
 NOT_ON_THIS_GPU = "this GPU has no"
 
 
@@ -40,12 +41,21 @@ def judge(metric: str, values: Sequence[float], floor: Floor | None) -> Check:
         return Check(name, "fail", f"measured {', '.join(str(each) for each in values) or 'nothing'}, which is no result")
     if floor is None:
         worst = max(values) if unit == "us" else min(values)
-        return Check(name, "not-judged", f"{worst:g} {unit}; the catalog has no floor for this board")
-    worst = min(values) if floor.better == "higher" else max(values)
-    passed = worst >= floor.limit if floor.better == "higher" else worst <= floor.limit
-    side = "at least" if floor.better == "higher" else "at most"
-    said = f"{worst:g} {floor.unit}, {side} {floor.limit:g} is expected ({floor.name}: {floor.value.value:g}, {floor.method})"
-    return Check(name, "pass" if passed else "fail" if floor.value.is_firm else "warn", said)
+        said = f"{worst:g} {unit}; the catalog has no floor for this board"
+        return Check(name, "not-judged", said, measured=f"{worst:g} {unit}")
+    higher = floor.better == "higher"
+    worst = min(values) if higher else max(values)
+    passed = worst >= floor.limit if higher else worst <= floor.limit
+    expected = f"at {'least' if higher else 'most'} {floor.limit:g} {floor.unit}"
+    said = f"{worst:g} {floor.unit}, {expected} is expected ({floor.name}: {floor.value.value:g}, {floor.method})"
+    return Check(
+        name,
+        "pass" if passed else "fail" if floor.value.is_firm else "warn",
+        said,
+        measured=f"{worst:g} {floor.unit}",
+        expected=expected,
+        margin=round(worst / floor.limit if higher else floor.limit / worst, 4),
+    )
 
 
 def benchmark_checks(
@@ -189,5 +199,5 @@ def fleet_notes(measured: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str
     notes: dict[str, list[str]] = {}
     for (model, metric), of_hosts in values.items():
         for host, said in outliers(of_hosts).items():
-            notes.setdefault(host, []).append(f"odd among the hosts with {model}: {metric} {said}")
+            notes.setdefault(host, []).append(f"{ODD} {model}: {metric} {said}")
     return notes

@@ -113,7 +113,8 @@ def _gpus(target: Target, seen: SmiReport | None, problem: str | None) -> Check:
         return Check(name, "fail", problem or "nvidia-smi in the container was not tried")
     found = seen["gpus"]
     if len(found) != target.expected_gpus:
-        return Check(name, "fail", f"{len(found)} seen in the container, {target.expected_gpus} expected")
+        said = f"{len(found)} seen in the container, {target.expected_gpus} expected"
+        return Check(name, "fail", said, measured=f"{len(found)} GPUs", expected=f"{target.expected_gpus} GPUs")
     names = {each["name"] or "?" for each in found}
     return Check(name, "pass", f"{len(found)} × {', '.join(sorted(names))}, driver {seen['driver_version']}")
 
@@ -129,7 +130,8 @@ def _kernel(target: Target, sample: Sample | None, problem: str | None, seen: Sm
     if count == 1 and seen and seen["gpus"] and all(each["mig"] == "Enabled" for each in seen["gpus"]):
         return Check(name, "pass", f"{right} (a process sees one MIG instance)")
     if count != target.expected_gpus:
-        return Check(name, "fail", f"{right}; {target.expected_gpus} are expected")
+        said = f"{right}; {target.expected_gpus} are expected"
+        return Check(name, "fail", said, measured=f"{count} GPUs", expected=f"{target.expected_gpus} GPUs")
     return Check(name, "pass", right)
 
 
@@ -144,11 +146,14 @@ def _limits(survey: Survey, target: Target, sample: Sample | None) -> list[Check
     elif found == str(target.memlock):
         checks = [Check("memlock-in-container", "pass", found)]
     else:
-        checks = [Check("memlock-in-container", "fail", f"{found} in the container, {target.memlock} is wanted")]
+        said = f"{found} in the container, {target.memlock} is wanted"
+        checks = [Check("memlock-in-container", "fail", said, measured=str(found), expected=str(target.memlock))]
     wanted = target.docker.options.get("default-shm-size")
     bytes_ = _bytes(str(wanted)) if wanted else None
     if bytes_ is not None and probe.get("shm_bytes") != bytes_:
-        checks.append(Check("shm-in-container", "fail", f"{probe.get('shm_bytes')} bytes in the container, {wanted} is wanted"))
+        found = f"{probe.get('shm_bytes')} bytes"
+        said = f"{found} in the container, {wanted} is wanted"
+        checks.append(Check("shm-in-container", "fail", said, measured=found, expected=str(wanted)))
     elif bytes_ is not None:
         checks.append(Check("shm-in-container", "pass", str(wanted)))
     return checks

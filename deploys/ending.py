@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from bringup.doctor import explain
 from bringup.performance import fleet_notes
+from bringup.report.fleet import fleet_files
 from bringup.report.text import summary_lines
 from operations import lock
 from operations.record import RUN
@@ -167,7 +168,7 @@ def file_name(host: str) -> str:
 
 
 def write(done: State) -> Path:
-    """One JSON file per host, and its transcript; `reports/latest` links to the newest run."""
+    """One JSON file per host, and its transcript; then the fleet's files. `reports/latest` links to the newest run."""
     folder = RUN.reports / RUN.started
     folder.mkdir(parents=True, exist_ok=True)
     used: set[str] = set()
@@ -179,6 +180,8 @@ def write(done: State) -> Path:
             used.add(base.name)
             base.with_name(f"{base.name}.json").write_text(json.dumps(RUN.of(each.name).as_json(), indent=2) + "\n")
             base.with_name(f"{base.name}.log").write_text("\n".join(transcript(done, each)) + "\n")
+    for name, text in fleet_files([RUN.results[name] for name in sorted(RUN.results)]).items():
+        (folder / name).write_text(text, encoding="utf-8")
     link = RUN.reports / "latest.new"
     link.unlink(missing_ok=True)
     link.symlink_to(RUN.started)

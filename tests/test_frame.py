@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import validate
 
 from tests.fakes import SURVEY, data
 from tests.surveys import converged, fresh
@@ -31,6 +32,7 @@ class Ran:
 
     def report(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.reports / "latest" / f"{name}.json").read_text())
+        validate(found, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
         return found
 
 
@@ -103,6 +105,22 @@ def test_a_run_with_a_host_that_is_not_proven_exits_1_and_the_others_are_proven(
 def test_reports_have_one_file_of_each_kind_a_host_and_a_link_to_the_newest(mixed: Ran) -> None:
     assert sorted(each.stem for each in (mixed.reports / "latest").glob("*.json")) == sorted(ENDED)
     assert (mixed.reports / "latest").is_symlink() and (mixed.reports / "latest").resolve().name.endswith("Z")
+
+
+def test_beside_the_hosts_files_stand_those_of_the_fleet(mixed: Ran) -> None:
+    folder = mixed.reports / "latest"
+    again = (folder / "failed.args").read_text().splitlines()
+    assert again == [f"--limit {each}" for each in ("@fake/cut", "@fake/failing", "@fake/refused", "down")]
+    assert "@fake/refused" in (folder / "index.html").read_text() and "@fake/refused" in (folder / "junit.xml").read_text()
+
+
+def test_the_failed_hosts_alone_are_run_again(mixed: Ran, tmp_path: Path) -> None:
+    hosts = {"@fake/one": GOOD, "@fake/refused": REFUSED, "@fake/cut": CUT, "@fake/failing": NEW, "down": DOWN}
+    again = (mixed.reports / "latest" / "failed.args").read_text().split()
+    ran = pyinfra(tmp_path, hosts, "verify.py", *again)
+    assert sorted(each.stem for each in (ran.reports / "latest").glob("*.json")) == sorted(
+        ["fake_refused", "fake_cut", "fake_failing", "down"]
+    )
 
 
 def test_converged_hosts_exit_0_without_changes(tmp_path: Path) -> None:

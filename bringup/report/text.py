@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from bringup.catalog import Catalog
-from bringup.report import HostResult
+from bringup.report import Check, HostResult
 from bringup.survey import Survey, gpus, known, loaded_version
 
 
@@ -33,11 +33,12 @@ def verdict(result: HostResult) -> str:
     if result.function == "not asked":
         return result.ended
     if result.function == "proven":
-        return "proven on a simulated GPU" if result.hardware == "simulated" else "proven"
+        proven = "proven on a simulated GPU" if result.hardware == "simulated" else "proven"
+        return f"{proven}, below its floors" if result.performance == "below" else proven
     return "failed" if result.ended == "failed" and not result.checks else "not proven"
 
 
-def summary_lines(results: Iterable[HostResult], *, executed: bool, where: str | None) -> list[str]:
+def summary_lines(results: Collection[HostResult], *, executed: bool, where: str | None) -> list[str]:
     """The summary of a run: per host what it is, what was changed, what was proven, what was not checked."""
     lines = ["--> gpu-bringup:"]
     for result in sorted(results, key=lambda each: each.host):
@@ -59,9 +60,39 @@ def summary_lines(results: Iterable[HostResult], *, executed: bool, where: str |
         lines += _proof_lines(result)
         lines += [f"        note      {each}" for each in result.notes]
         lines += [f"        skipped   {each['step']}: {each['why']}" for each in result.skipped]
+    if executed:
+        lines += failed_lines(results)
     if where is not None:
         lines.append(f"    results: {where}")
     return lines
+
+
+def count_of(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def failures(result: HostResult) -> list[Check]:
+    """The checks that failed; of a host that did not get so far, its problems."""
+    if result.ok:
+        return []
+    return [each for each in result.checks if each.status == "fail"] or [
+        Check(result.ended, "fail", each) for each in result.problems
+    ]
+
+
+def failed_lines(results: Iterable[HostResult]) -> list[str]:
+    """A table of all that failed in the run, the part that a reader of many hosts looks for; [] where nothing did."""
+    rows = [
+        (result.host, check.name, check.measured or "-", check.expected or "-", check.detail)
+        for result in sorted(results, key=lambda each: each.host)
+        for check in failures(result)
+    ]
+    if not rows:
+        return []
+    table = [("host", "failed", "measured", "expected", "cause"), *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(4)]
+    lines = ["  ".join([*(cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True)), row[4]]) for row in table]
+    return [f"    not in order: {count_of(len({row[0] for row in rows}), 'host')}", *(f"      {line}" for line in lines)]
 
 
 def _proof_lines(result: HostResult) -> list[str]:
