@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bringup.doctor.facts import Facts
-from bringup.doctor.relations import apt, docker, driver, gpu, kernel
+from bringup.doctor.relations import apt, daemon_json, docker, driver, gpu, kernel
 from bringup.doctor.relations.registry import RELATIONS, Relation
 
-__all__ = ["RELATIONS", "Relation", "apt", "ask", "docker", "driver", "gpu", "kernel"]
+__all__ = ["RELATIONS", "Relation", "apt", "ask", "daemon_json", "docker", "driver", "gpu", "kernel"]
 
 
 def ask(name: str, facts: Facts) -> list[str]:

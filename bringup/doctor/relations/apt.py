@@ -6,6 +6,7 @@ import re
 
 from bringup import sources as apt_sources
 from bringup.doctor.facts import Facts
+from bringup.doctor.relations.lines import matched
 from bringup.doctor.relations.registry import relation
 
 # of stat ("0 644"), file, ls -l
@@ -101,10 +102,7 @@ def clock_differs(facts: Facts) -> list[str]:
     if times and other and abs(times[0] - int(other)) > 60:
         return [f"the clock differs by {abs(times[0] - int(other))} s"]
     text = facts.command(r"timedatectl|chronyc|ntpq") or ""
-    found = re.search(
-        r"^.*(?:System clock synchronized: no|NTP synchronized: no|Leap status\s*: Not synchronised).*$", text, re.M
-    )
-    return [found[0].strip()] if found else []
+    return matched(r"^.*(?:System clock synchronized: no|NTP synchronized: no|Leap status\s*: Not synchronised).*$", text)
 
 
 @relation

@@ -7,6 +7,7 @@ import re
 from bringup import catalog, versions
 from bringup.doctor.facts import Facts
 from bringup.doctor.relations.driver import _gpus, same
+from bringup.doctor.relations.lines import matched
 from bringup.doctor.relations.registry import relation
 
 
@@ -174,8 +175,7 @@ def cdi_major_differs(facts: Facts) -> list[str]:
 @relation
 def cdi_spec_not_readable(facts: Facts) -> list[str]:
     text = facts.command(r"^(?:stat|ls -l|ls -la)\b.*cdi") or ""
-    found = re.search(r"^\s*(?:0?[67][0-7]0\s|-rw-[r-]-----).*\.(?:yaml|json).*$|^\s*7[0-5]0\s.*cdi\s*$", text, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^\s*(?:0?[67][0-7]0\s|-rw-[r-]-----).*\.(?:yaml|json).*$|^\s*7[0-5]0\s.*cdi\s*$", text)
 
 
 @relation
@@ -199,8 +199,7 @@ def cdi_version_newer_than_podman(facts: Facts) -> list[str]:
 @relation
 def cdi_refresh_failed(facts: Facts) -> list[str]:
     text = facts.command(r"nvidia-cdi-refresh") or ""
-    found = re.search(r"^.*(?:Result=exit-code|Active: failed|\bfailed\b.*CDI|ExecMainStatus=[1-9]).*$", text, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^.*(?:Result=exit-code|Active: failed|\bfailed\b.*CDI|ExecMainStatus=[1-9]).*$", text)
 
 
 @relation
@@ -280,8 +279,7 @@ def nccl_interface_unknown(facts: Facts) -> list[str]:
 def acs_redirects(facts: Facts) -> list[str]:
     if facts.virtual:
         return []
-    found = re.search(r"^.*ACSCtl:.*(?:SrcValid\+|ReqRedir\+).*$", facts.everything, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^.*ACSCtl:.*(?:SrcValid\+|ReqRedir\+).*$", facts.everything)
 
 
 @relation
@@ -345,11 +343,8 @@ def compat_on_a_consumer_gpu(facts: Facts) -> list[str]:
     text = facts.everything
     name = re.search(r"(?:NVIDIA )?(?:GeForce|Quadro|TITAN|RTX)\b[^\n;,|]{0,24}", text)
     need = facts.find(r"(?:image CUDA|CUDA_VERSION=|NVIDIA_REQUIRE_CUDA=\"?cuda>=)\s*(\d+\.\d+)")
-    return (
-        [f"{name[0].strip()}, and a compat folder", *_newer(facts, need)]
-        if name and "compat" in text and _newer(facts, need)
-        else []
-    )
+    newer = _newer(facts, need)
+    return [f"{name[0].strip()}, and a compat folder", *newer] if name and "compat" in text and newer else []
 
 
 @relation
@@ -361,8 +356,5 @@ def guest_waits_for_its_fabric(facts: Facts) -> list[str]:
 @relation
 def rack_with_fabric_manager(facts: Facts) -> list[str]:
     """Fabric Manager is there, or was tried, where the rack does its work."""
-    return (
-        [*rack_fabric(facts), *fabric_manager_does_not_run(facts)]
-        if rack_fabric(facts) and fabric_manager_does_not_run(facts)
-        else []
-    )
+    rack, manager = rack_fabric(facts), fabric_manager_does_not_run(facts)
+    return [*rack, *manager] if rack and manager else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bringup.doctor.facts import DRIVER, Facts
+from bringup.doctor.relations.lines import matched
 from bringup.doctor.relations.registry import relation
 from bringup.versions import key
 
@@ -76,8 +77,7 @@ def default_kernel_is_not_the_running_one(facts: Facts) -> list[str]:
     if default and facts.kernel and default != facts.kernel:
         return [f"{facts.kernel} runs, {default} is the one to boot"]
     text = facts.command("needs-restarting") or ""
-    found = re.search(r"^.*(?:reboot is required|Reboot is required).*$", text, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^.*(?:reboot is required|Reboot is required).*$", text)
 
 
 @relation
@@ -95,8 +95,7 @@ def headers_missing(facts: Facts) -> list[str]:
         if not any(facts.packages[each] == version for each in names):
             return [f"no headers of {facts.kernel} among {', '.join(names) or 'the packages'}"]
     listing = facts.command(r"^ls\b.*/lib/modules/\S*/build") or ""
-    found = re.search(r"^.*(?:No such file|nicht gefunden).*$", listing, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^.*(?:No such file|nicht gefunden).*$", listing)
 
 
 @relation
@@ -136,8 +135,7 @@ def nouveau_in_spite_of_its_blacklist(facts: Facts) -> list[str]:
 @relation
 def vfio_has_the_gpu(facts: Facts) -> list[str]:
     text = facts.command("lspci") or ""
-    found = re.search(r"^.*Kernel driver in use:\s*(?:vfio-pci|pci-stub|xen-pciback).*$", text, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^.*Kernel driver in use:\s*(?:vfio-pci|pci-stub|xen-pciback).*$", text)
 
 
 @relation
@@ -187,8 +185,7 @@ def secure_boot_on(facts: Facts) -> list[str]:
 @relation
 def secure_boot_off(facts: Facts) -> list[str]:
     text = facts.command("mokutil --sb-state") or ""
-    found = re.search(r"^.*(?:SecureBoot disabled|EFI variables are not supported).*$", text, re.M)
-    return [found[0].strip()] if found else []
+    return matched(r"^.*(?:SecureBoot disabled|EFI variables are not supported).*$", text)
 
 
 @relation
