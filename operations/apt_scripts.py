@@ -34,15 +34,9 @@ settle() {
     apt-get -q -y -o DPkg::Lock::Timeout=300 remove $half
 }
 """
-# Runs its arguments from the third on; what passes by itself (the pattern is bringup.index.PASSING's) is tried again, three times.
-# $1: packages to settle, $2: the way out, where a kernel module does not compile.
-RETRYING = (
-    DKMS_FAILURE
-    + SETTLE
-    + rf"""
-export {ENVIRONMENT}
-fragile=$1 way_out=$2; shift 2
-stamp=$(mktemp) && said=$(mktemp) || exit 1
+# Runs "$@" until it succeeds or fails for good; all that it prints goes to standard output, the last try's exit status to $code. $stamp:
+# a file from before the first try.
+TRIES = rf"""stamp=$(mktemp) && said=$(mktemp) || exit 1
 trap 'rm -f "$stamp" "$said"' EXIT
 for pause in {" ".join(str(each) for each in RETRY_PAUSES_S)} 0; do
     "$@" >"$said" 2>&1; code=$?
@@ -53,7 +47,16 @@ for pause in {" ".join(str(each) for each in RETRY_PAUSES_S)} 0; do
     grep -qiE '{PASSING.pattern}' "$said" || break
     echo "tried again in $pause s"; sleep $pause
 done
-why=$(dkms_failure "$stamp")
+"""
+# Runs its arguments from the third on; what passes by itself (the pattern is bringup.index.PASSING's) is tried again, three times.
+# $1: packages to settle, $2: the way out, where a kernel module does not compile.
+RETRYING = (
+    DKMS_FAILURE
+    + SETTLE
+    + rf"""
+export {ENVIRONMENT}
+fragile=$1 way_out=$2; shift 2
+{TRIES}why=$(dkms_failure "$stamp")
 if [ -n "$why" ]; then
     # shellcheck disable=SC2086 # a list of names
     [ -z "$fragile" ] || settle $fragile

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bringup.index import FINAL, PASSING
 from facts.packages import DKMS_FAILURE
-from operations.apt_scripts import RETRY_PAUSES_S
+from operations.apt_scripts import TRIES
 
 # Foreign repositories that cannot be read are passed over, ours are not. dnf itself would wait for its locks for ever.
 OPTIONS = (
@@ -21,18 +20,7 @@ RETRYING = (
     + rf"""
 LC_ALL=C; export LC_ALL
 way_out=$1; shift
-stamp=$(mktemp) && said=$(mktemp) || exit 1
-trap 'rm -f "$stamp" "$said"' EXIT
-for pause in {" ".join(str(each) for each in RETRY_PAUSES_S)} 0; do
-    "$@" >"$said" 2>&1; code=$?
-    cat "$said"
-    [ $code = 0 ] && exit 0
-    [ $pause = 0 ] && break
-    grep -qiE '{FINAL.pattern}' "$said" && break
-    grep -qiE '{PASSING.pattern}' "$said" || break
-    echo "tried again in $pause s"; sleep $pause
-done
-why=$(dkms_failure "$stamp")
+{TRIES}why=$(dkms_failure "$stamp")
 [ -z "$why" ] || echo "gpu-bringup: $why${{way_out:+; $way_out}}" >&2
 exit $code
 """
