@@ -54,7 +54,8 @@ def sample(before: int, created: int, after: int, started: str, exit_code: int, 
         last = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
         why = f"the probe gave no result (exit {exit_code}): {last[:300]}"
         return Sample(stages_ms={}, unattributed_ms=None, total_ms=total_ms, failed=why, void=None, probe={})
-    began = docker_ns(started)
+    # Docker notes StartedAt once the runtime has answered: on a busy host that is after the program has begun
+    began = min(docker_ns(started), int(probe["stamps"][0][1]))
     stamps: list[tuple[str, int]] = [("create", created), ("start", began), *((name, int(at)) for name, at in probe["stamps"])]
     stages: dict[str, float] = {}
     previous = before

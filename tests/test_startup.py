@@ -94,6 +94,13 @@ def test_a_sample_with_a_negative_stage_is_void() -> None:
     assert found["void"] == "negative time for start"
 
 
+def test_a_program_that_began_before_docker_noted_its_start_makes_no_sample_void() -> None:
+    found = sample(BEFORE, BEFORE + 150 * MS, BEFORE + 3100 * MS, "2026-11-30T21:43:00.417Z", 0, probe())
+    assert found["void"] is None
+    assert (found["stages_ms"]["start"], found["stages_ms"]["interpreter"]) == (250.0, 0.0)
+    assert sum(found["stages_ms"].values()) + (found["unattributed_ms"] or 0) == pytest.approx(found["total_ms"], abs=0.01)
+
+
 TIMES = [
     ("2026-11-30T21:43:00Z", 0), ("2026-11-30T21:43:00.5Z", 500_000_000), ("2026-11-30T21:43:00.000000001Z", 1),
     ("2026-11-30T21:43:00.123456789Z", 123_456_789), ("2026-11-30T22:43:00.5+01:00", 500_000_000), ("2026-11-30T16:43:00-05:00", 0),
