@@ -100,7 +100,7 @@ class Refusals(Scenario):
         lab = json.loads((self.lab.hosts[0].folder.parent.parent / "lab.json").read_text())
         wrong = lab["repositories"]
         wrong["nvidia-driver"]["fingerprint"] = "0123456789" * 4
-        words = {"lab-1": ("fingerprint", "0123456789" * 4), "lab-2": ("595", "580.159.04")}
+        words = {"lab-1": ("fingerprint", "0123456789" * 4), "lab-2": ("has no driver 595", "it has 580.178.04, 620.70.06")}
         self._failed("wrong sources", {"lab-1": {"gpu_repositories": wrong}, "lab-2": {"gpu_driver_branch": "595"}}, words)
 
     def _refused(self, what: str, settings: Settings, words: Mapping[str, tuple[str, ...]]) -> None:
