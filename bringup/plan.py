@@ -17,7 +17,7 @@ from bringup.policy.interruption import refuse_interruption, refuse_lack_of_room
 from bringup.policy.notes import notes
 from bringup.policy.target import make_target
 from bringup.settings import Settings
-from bringup.steps import Change, Skip, containers, driver, images, kernel_modules, packages, sources
+from bringup.steps import Change, Skip, containers, driver, driver_set, images, kernel_modules, packages, runfile, sources
 from bringup.steps import provenance as provenance_step
 from bringup.survey import Survey, known
 from bringup.target import Target
@@ -84,7 +84,8 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("nouveau-out", driver.nouveau_out),
     ("driver-repository", _on_driver(driver.driver_repository)),
     ("kernel-headers", _on_driver(driver.kernel_headers)),
-    ("driver-packages", _on_driver(driver.driver_packages)),
+    ("runfile-out", _on_driver(runfile.runfile_out)),
+    ("driver-packages", _on_driver(driver_set.driver_packages)),
     ("kernel-modules", _on_driver(kernel_modules.kernel_modules)),
     ("driver-loaded", driver.driver_loaded),
     ("reboot", driver.reboot),

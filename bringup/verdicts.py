@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bringup.errors import HostError
 from bringup.report import Check, Function, Hardware
-from bringup.steps import containers, images
+from bringup.steps import containers, driver_set, images
 from bringup.steps import driver as driver_steps
 from bringup.survey import Survey, known, loaded_version, module_kind, unreadable
 from bringup.target import Target
@@ -49,7 +49,7 @@ def problems(checks: Iterable[Check]) -> list[str]:
 
 def _packages(survey: Survey, target: Target) -> Check:
     """Half removed ones too: what they lack shows in containers only, in words that do not name the package."""
-    found = [driver_steps.driver_packages(survey, target.driver)] if target.driver else []
+    found = [driver_set.driver_packages(survey, target.driver)] if target.driver else []
     found += [containers.toolkit_packages(survey, target.toolkit)] if target.toolkit else []
     wrong = [each.why for each in found if each]
     return Check("packages", "fail", "; ".join(wrong)) if wrong else Check("packages", "pass", "driver and container toolkit")

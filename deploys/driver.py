@@ -2,13 +2,14 @@
 
 from bringup.target import Target
 from deploys.frame import stage
-from operations import driver
+from operations import driver, runfile
 from operations.reboot import reboot
 
 
 def install(target: Target) -> None:
     driver.driver_repository(name="driver-repository", target=target)
     driver.kernel_headers(name="kernel-headers", target=target)
+    runfile.runfile_out(name="runfile-out", target=target)
     driver.driver_packages(name="driver-packages", target=target)
     driver.kernel_modules(name="kernel-modules", target=target)
     driver.driver_loaded(name="driver-loaded", target=target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .lab import registry, repository, services
+from .lab import registry, repository, repository_faults, services
 from .lab.checkpoint import checkpoint, checkpoints, restore
 from .lab.command import remove
 from .lab.gpu import GpuProfile, prepare_gpu
@@ -75,6 +75,7 @@ class SharedLab:
 
     def _back_to(self, lab: Lab, name: str) -> Lab:
         start_services(lab)
+        repository_faults.heal(lab.network)  # what a scenario broke and did not mend is no fault of the next one
         for host in lab.hosts:
             restore(host, name)
         for host in lab.hosts:

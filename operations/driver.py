@@ -11,6 +11,7 @@ from bringup.errors import HostError
 from bringup.index import pick, pick_alongside
 from bringup.steps import driver as steps
 from bringup.steps import kernel_modules as modules
+from bringup.steps.driver_set import to_remove, version_to_ask_for
 from bringup.steps.packages import alongside
 from bringup.survey import known, loaded_version
 from bringup.target import Driver, Target
@@ -138,13 +139,14 @@ def driver_packages(target: Target) -> Commands:
     others = alongside(live.survey(), driver.packages)
 
     def choose(index: Index) -> Mapping[str, str]:
-        chosen = pick(index["versions"], driver.versioned, driver.wanted, driver.repository.url if driver.repository else "")
+        url = driver.repository.url if driver.repository else ""
+        chosen = pick(index["versions"], driver.versioned, version_to_ask_for(live.survey(), driver, index["versions"]), url)
         return chosen | pick_alongside(index["versions"], others, chosen)
 
     if state.is_executing and driver.repository is None and target.family == "apt":
         yield from apt.fresh_index(target)
         steps.check_offered(driver, offered(driver.packages))
-    other = steps.to_remove(live.survey(), driver)
+    other = to_remove(live.survey(), driver)
     yield from packages.install(target, driver.packages, driver.repository, choose, others=others, way_out=driver.way_out)
     if other:  # last, so that a module that works goes only when the new one is there
         yield from apt.remove(other, kept=())

@@ -39,6 +39,17 @@ def install(
     yield from by(target, packages, ours, choose, others=others, reinstall=reinstall, way_out=way_out)
 
 
+def remove(target: Target, names: list[str]) -> Iterator[PyinfraCommand]:
+    """Packages go, their settings stay; held ones are released first."""
+    if target.family != "apt":
+        yield from dnf.remove(tuple(names), (), None)
+        return
+    there = live.survey()["packages"]["installed"]
+    if held := [each for each in names if there[each]["held"]]:
+        yield from apt.mark("unhold", held)
+    yield from apt.remove((), kept=names)
+
+
 @host_operation
 def package_holds(target: Target) -> Commands:
     """Hold the driver set and the toolkit: an unattended upgrade that splits driver and library ends every CUDA program.

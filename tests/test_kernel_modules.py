@@ -14,7 +14,8 @@ from bringup.errors import HostError
 from bringup.plan import Plan, make_plan
 from bringup.settings import read_settings
 from bringup.steps import Change, Skip
-from bringup.steps.driver import PREFERENCES_FILE, check_offered, driver_packages, headers_to_be_had, is_pinned, preferences
+from bringup.steps.driver import PREFERENCES_FILE, check_offered, headers_to_be_had, is_pinned, preferences
+from bringup.steps.driver_set import driver_packages
 from bringup.steps.kernel_modules import kernel_modules, next_kernel, source_version, unbuilt
 from bringup.survey import Survey
 from bringup.target import Driver

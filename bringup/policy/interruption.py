@@ -19,7 +19,7 @@ def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) ->
     """Containers of the user's that a reboot or an unprotected restart of Docker would end."""
     planned = set(steps)
     processes = known(survey["driver"]["processes"]) or []
-    if processes and "driver-packages" in planned:
+    if processes and planned & {"driver-packages", "runfile-out"}:
         reason = f"the driver would be changed under GPU processes ({'; '.join(processes)})"
         raise Refused("gpu-in-use", reason, "drain the host first: new libraries with the old module end every CUDA program")
     running = known(survey["docker"]["running"]) or []

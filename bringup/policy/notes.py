@@ -13,6 +13,7 @@ from bringup.policy.gpus import candidates_of, named
 from bringup.policy.images import named_fits
 from bringup.settings import Settings
 from bringup.sources import broken_files
+from bringup.steps.driver_set import base_version, foreign_packages
 from bringup.steps.version_locks import foreign
 from bringup.survey import Survey, gpus, installed, known, loaded_version, unreadable
 from bringup.target import Target
@@ -57,7 +58,11 @@ def _driver(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
         and not versions.matches(loaded, target.driver.wanted)
     ):
         yield f"driver {loaded} is changed to {target.driver.wanted}"
-    if survey["driver"]["runfile"]:
+    if target.driver and (found := foreign_packages(survey, target.driver)):
+        there = survey["packages"]["installed"]
+        names = ", ".join(f"{each} {there[each]['version']}" for each in found)
+        yield f"{names} beside the driver {base_version(survey, target.driver)}: programs may load the wrong one"
+    if survey["driver"]["runfile"] and target.driver and not target.driver.is_ours:
         yield "the driver was installed by a .run file: no package manager upgrades it, nor builds it for the next kernel"
 
 

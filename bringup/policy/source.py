@@ -8,6 +8,7 @@ from typing import Literal
 from bringup.catalog import Catalog, Distro
 from bringup.policy import Refused
 from bringup.settings import Settings
+from bringup.steps.runfile import UNINSTALLER, runfile_version, unowned_libraries
 from bringup.survey import Survey, known, loaded_version
 
 Source = Literal["nvidia", "distro"]
@@ -83,11 +84,13 @@ def is_adopted(survey: Survey, settings: Settings, present: Present | None) -> b
 
 def choose_source(survey: Survey, settings: Settings, distro: Distro, present: Present | None) -> Source:
     """For a driver that this project manages. Raises Refused for a change of source that the user did not accept."""
-    if survey["driver"]["runfile"]:
-        reason = "the driver was installed by a .run file (/usr/bin/nvidia-uninstall is there), and packages would overwrite half of it"
-        raise Refused(
-            "runfile", reason, "run nvidia-uninstall and then this again, or set gpu_driver_source to preinstalled to keep it"
-        )
+    if survey["driver"]["runfile"] and "remove-runfile" not in settings.accept:
+        which = f"driver {version}" if (version := runfile_version(survey)) else "the driver"
+        reason = f"{which} was installed by a .run file ({UNINSTALLER} is there), and packages would overwrite half of it"
+        way = "run nvidia-uninstall and then this again, set gpu_driver_source to preinstalled to keep it"
+        raise Refused("runfile", reason, way, "remove-runfile")
+    if survey["driver"]["runfile"] and present == "elsewhere":  # it goes first, as accepted
+        present = None
     signed = any(each.signed for each in distro.own_drivers)
     wanted: Source
     if settings.driver_source != "auto":
@@ -98,6 +101,10 @@ def choose_source(survey: Survey, settings: Settings, distro: Distro, present: P
         wanted = "nvidia"
     if present not in (None, wanted) and "change-source" not in settings.accept:
         raise _change_of_source(survey, settings, distro, wanted, present)
+    if (left := unowned_libraries(survey)) and "remove-runfile" not in settings.accept:
+        reason = f"libcuda {' and '.join(left)} is on this host, no package brought it, and programs may load it"
+        way = "remove what is left of that driver, set gpu_driver_source to preinstalled to keep it"
+        raise Refused("unowned-libraries", reason, way, "remove-runfile")
     return wanted
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from bringup import versions
 from bringup.errors import HostError
-from bringup.steps import Change, Skip, edited, version_locks
-from bringup.steps.kernel_modules import LICENSES, next_kernel
-from bringup.steps.packages import PREDICTED, missing, off_version, older, repository, with_installed
+from bringup.steps import Change, Skip, edited
+from bringup.steps.kernel_modules import next_kernel
+from bringup.steps.packages import missing, repository, with_installed
 from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
@@ -143,49 +143,6 @@ def nouveau_out(survey: Survey, target: Target) -> Change | None:
             "the initramfs is older than the list of blocked modules: nouveau would come back from it", "make it anew", after
         )
     return Change(f"{', '.join(free)} may take the GPU at the next boot", f"block {', '.join(free)} in {MODPROBE_FILE}", after)
-
-
-def driver_packages(survey: Survey, driver: Driver) -> Change | None:
-    lacking = missing(survey, driver.packages)
-    wrong = off_version(survey, driver.versioned, driver.wanted)
-    old = [] if driver.lowest is None else [each for each in older(survey, driver.versioned, driver.lowest) if each not in wrong]
-    unsafe = [] if old or wrong else below_floor(survey, driver)
-    other = to_remove(survey, driver)
-    if not lacking and not wrong and not old and not unsafe and not other:
-        return None
-    if survey["packages"]["dnf"]:
-        version_locks.refuse_foreign(survey, driver)
-    after = with_installed(survey, lacking + wrong + old + unsafe)
-    for name in other:
-        del after["packages"]["installed"][name]
-    after["driver"]["module_version"] = PREDICTED
-    for each in after["kernels"]:
-        each["nvidia_module"] = each["nvidia_module"] or each["release"] == survey["kernel"]
-    after["driver"]["module_license"] = LICENSES[driver.kind]
-    why = [f"{', '.join(lacking)} not installed"] if lacking else []
-    why += [f"{', '.join(wrong)} not of {driver.wanted}"] if wrong else []
-    why += [f"{', '.join(old)} older than {driver.lowest}, the first for these GPUs"] if old else []
-    why += (
-        [f"{', '.join(unsafe)} below {driver.floor}, which closes security holes, and a newer one is to be had"] if unsafe else []
-    )
-    why += [f"{', '.join(other)} for the other kind of module"] if other else []
-    return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
-
-
-def to_remove(survey: Survey, driver: Driver) -> list[str]:
-    """Packages of the other kind of kernel module that are on the host: both kinds in one place would be one too many."""
-    there = survey["packages"]["installed"]
-    return [each for each in driver.unwanted if each in there and there[each]["state"] != "config-files"]
-
-
-def below_floor(survey: Survey, driver: Driver) -> list[str]:
-    """Packages below the branch's security floor, where apt's lists have a newer version of the branch. One without is only noted."""
-    if driver.floor is None:
-        return []
-    low = older(survey, driver.versioned, driver.floor)
-    have = versions.newest(version for each in low if (version := installed(survey, each)) is not None)
-    offered = versions.newest(each for each in survey["packages"]["driver_candidates"] if versions.matches(each, driver.wanted))
-    return low if have and offered and versions.key(offered) > versions.key(have) else []
 
 
 def nouveau_loaded(survey: Survey, target: Target) -> list[str]:

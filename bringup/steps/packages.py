@@ -7,9 +7,12 @@ import base64
 from bringup import versions
 from bringup.openpgp import NotAKey, fingerprints
 from bringup.steps import Change, edited
+from bringup.steps.kernel_modules import LICENSES
 from bringup.survey import Package, Survey, installed, unreadable
 from bringup.target import Repository, Target
 
+# dpkg's states of what --configure finishes; of a package with a kernel module only while nothing has failed: it may not compile again
+FINISHED = ("unpacked", "half-configured", "triggers-awaited", "triggers-pending")
 PREDICTED = "predicted"  # stands for a version that only the repository's index knows
 
 
@@ -20,7 +23,20 @@ def package_manager(survey: Survey) -> Change | None:
         return None
     after = edited(survey)
     after["packages"]["interrupted"] = False
+    for name, each in after["packages"]["installed"].items():
+        if each["state"] in FINISHED and (each["state"] != "half-configured" or "dkms" not in name):
+            each["state"] = "installed"
+            _module_built(after, name, each["version"])
     return Change("dpkg was interrupted", "dpkg --configure -a", after)
+
+
+def _module_built(after: Survey, name: str, version: str) -> None:
+    """A driver's module is compiled when its package is configured."""
+    if after["driver"]["module_version"] is None and "dkms" in name and is_driver_package(name):
+        after["driver"]["module_version"] = versions.upstream_of(version)
+        after["driver"]["module_license"] = LICENSES["open" if "open" in name else "proprietary"]
+        for kernel in after["kernels"]:
+            kernel["nvidia_module"] = kernel["nvidia_module"] or kernel["headers"]
 
 
 def repository(survey: Survey, wanted: Repository) -> Change | None:

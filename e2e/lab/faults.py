@@ -95,19 +95,38 @@ def dkms(host: Host, outcome: Literal["fails", "no-module", "works"]) -> None:
     host.run(f"mkdir -p /var/lib/simulated-gpu && echo {outcome} >/var/lib/simulated-gpu/dkms", sudo=True)
 
 
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+# Removes what the installer has put there and then itself, as NVIDIA's does; --silent, since nobody answers its questions.
+_UNINSTALLER = """#!/bin/sh
+[ "$1" = --silent ] || {{ echo 'ERROR: this stand-in asks questions without --silent' >&2; exit 1; }}
+[ ! -e /run/nvidia-uninstall-fails ] || {{ echo 'ERROR: Unable to open the backup log file' >&2; exit 1; }}
+rm -f {libraries}/lib*.so.{version} /usr/bin/nvidia-installer /usr/bin/nvidia-uninstall
+"""
+
+
 def runfile(host: Host, version: str = "575.57.08") -> None:
     """What NVIDIA's .run installer leaves: its uninstaller, its log, and libraries that no package owns."""
-    libraries = "/usr/lib/x86_64-linux-gnu"
+    runfile_libraries(host, version)
+    text = _UNINSTALLER.format(libraries=LIBRARIES, version=version)
+    host.run("cat >/usr/bin/nvidia-uninstall && chmod 755 /usr/bin/nvidia-uninstall", sudo=True, stdin=text)
+    log = f"nvidia-installer log file (stand-in)\\ninstaller version: {version}\\n"
+    host.run(f"ln -sf nvidia-uninstall /usr/bin/nvidia-installer; printf '{log}' >/var/log/nvidia-installer.log", sudo=True)
+
+
+def runfile_libraries(host: Host, version: str) -> None:
+    """Libraries that no package owns, without the uninstaller that knows of them."""
     host.run(
         f"""
-        printf '#!/bin/sh\\necho "nvidia-uninstall: version {version} (stand-in)"\\n' >/usr/bin/nvidia-uninstall
-        chmod 755 /usr/bin/nvidia-uninstall && ln -sf nvidia-uninstall /usr/bin/nvidia-installer
-        printf 'nvidia-installer log file (stand-in)\\ndriver version: {version}\\n' >/var/log/nvidia-installer.log
         for name in libcuda libnvidia-ml libnvidia-ptxjitcompiler; do
-            echo stand-in >{libraries}/$name.so.{version} && ln -sf $name.so.{version} {libraries}/$name.so.1
+            echo stand-in >{LIBRARIES}/$name.so.{version} && ln -sf $name.so.{version} {LIBRARIES}/$name.so.1
         done""",
         sudo=True,
     )
+
+
+def uninstaller_fails(host: Host, *, fails: bool) -> None:
+    """NVIDIA's uninstaller ends with an error and removes nothing, or does its work again."""
+    host.run(f"{'touch' if fails else 'rm -f'} /run/nvidia-uninstall-fails", sudo=True)
 
 
 def install(host: Host, version: str, packages: tuple[str, ...]) -> None:

@@ -1,0 +1,64 @@
+"""Removing what NVIDIA's .run installer has put on a host."""
+
+from __future__ import annotations
+
+from pyinfra.api import QuoteString, StringCommand
+
+from bringup.steps.driver import reloadable
+from bringup.steps.runfile import UNINSTALLER, overwritten_packages, unowned_libraries
+from bringup.target import Target
+from facts import live
+from operations import apt, packages
+from operations.driver import SERVICE_TIMEOUT_S, UNLOAD
+from operations.guard import Commands, host_operation
+from operations.needed import needed
+
+UNINSTALL_TIMEOUT_S = 900  # it removes modules from DKMS, and makes the initramfs anew
+
+# Its exit status is not what counts: it is itself among the files that it removes.
+UNINSTALL = f"""
+[ -e {UNINSTALLER} ] || exit 0
+said=$(mktemp) || exit 1
+trap 'rm -f "$said"' EXIT
+{UNINSTALLER} --silent </dev/null >"$said" 2>&1; code=$?
+cat "$said"
+[ -e {UNINSTALLER} ] || exit 0
+why=$(sed -n 's/^ *ERROR: *//p' "$said" | head -n 1)
+echo "gpu-bringup: nvidia-uninstall ended with exit $code and has not removed the driver: ${{why:-see /var/log/nvidia-uninstall.log}}" >&2
+exit 1
+"""
+# VERSION...: libraries and modules of these versions that no package owns. With merged /usr, old packages name their files without it.
+REMOVE = r"""
+owned() {
+    if command -v dpkg-query >/dev/null 2>&1; then dpkg-query -S "$1" >/dev/null 2>&1 || dpkg-query -S "${1#/usr}" >/dev/null 2>&1
+    else rpm -qf "$1" >/dev/null 2>&1; fi
+}
+for version; do
+    for file in /usr/lib/*-linux-gnu/lib*.so."$version" /usr/lib64/lib*.so."$version"; do
+        if [ -e "$file" ] && ! owned "$file"; then rm -f "$file"; fi
+    done
+    for file in /lib/modules/*/kernel/drivers/video/nvidia*.ko* /lib/modules/*/updates/dkms/nvidia*.ko* /lib/modules/*/extra/nvidia*.ko*; do
+        [ -e "$file" ] && [ "$(modinfo -F version "$file" 2>/dev/null)" = "$version" ] && ! owned "$file" && rm -f "$file"
+    done
+done
+ldconfig && depmod -a
+"""
+
+
+@host_operation
+def runfile_out(target: Target) -> Commands:
+    """NVIDIA's uninstaller, then what it left. Packages that share files with it go first, so that a run that breaks here starts anew."""
+    if needed("runfile-out", target) is None:
+        return
+    survey = live.survey()
+    left, mixed = unowned_libraries(survey), overwritten_packages(survey)
+    yield from apt.locks_free(target.lock_timeout_s)
+    if reloadable(survey):  # else the reboot step sees that what is loaded is not what is installed
+        yield StringCommand("sh", "-c", QuoteString(UNLOAD), _timeout=SERVICE_TIMEOUT_S)
+    if mixed:
+        yield from packages.remove(target, mixed)
+    yield StringCommand("sh", "-c", QuoteString(UNINSTALL), _timeout=UNINSTALL_TIMEOUT_S)
+    if left:
+        yield StringCommand(
+            "sh", "-c", QuoteString(REMOVE), "sh", *(QuoteString(each) for each in left), _timeout=UNINSTALL_TIMEOUT_S
+        )
