@@ -34,7 +34,8 @@ owned() {
     else rpm -qf "$1" >/dev/null 2>&1; fi
 }
 for version; do
-    for file in /usr/lib/*-linux-gnu/lib*.so."$version" /usr/lib64/lib*.so."$version"; do
+    for file in /usr/lib/*-linux-gnu/lib*.so."$version" /usr/lib/*-linux-gnu/nvidia/current/lib*.so."$version" \
+        /usr/lib64/lib*.so."$version" /usr/local/nvidia/lib64/lib*.so."$version"; do
         if [ -e "$file" ] && ! owned "$file"; then rm -f "$file"; fi
     done
     for file in /lib/modules/*/kernel/drivers/video/nvidia*.ko* /lib/modules/*/updates/dkms/nvidia*.ko* /lib/modules/*/extra/nvidia*.ko*; do

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,11 @@ def test_only_libraries_and_modules_of_the_version_that_no_package_owns_are_remo
     gone = {each.name for each in files if not each.exists()} | {str(each) for each in files if not each.exists()}
     assert gone == {f"libcuda.so.{LEFT}", str(files[0]), "nvidia.ko", str(video / "nvidia.ko")}
     assert [each for each in shell.calls if each.startswith(("ldconfig", "depmod"))] == ["ldconfig", "depmod[-a]"]
+
+
+def test_every_folder_in_which_the_survey_finds_a_library_is_one_from_which_it_can_be_removed() -> None:
+    """Else a host would be asked to change again by each run."""
+    survey = (Path(runfile.__file__).parent.parent / "facts" / "survey.sh").read_text()
+    folders = set(re.findall(r"(/\S+)/libcuda\.so\.\*\.\*", survey))
+    assert len(folders) == 4
+    assert folders == set(re.findall(r"(/\S+)/lib\*\.so\.", runfile.REMOVE))

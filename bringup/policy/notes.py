@@ -62,6 +62,11 @@ def _driver(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
         there = survey["packages"]["installed"]
         names = ", ".join(f"{each} {there[each]['version']}" for each in found)
         yield f"{names} beside the driver {base_version(survey, target.driver)}: programs may load the wrong one"
+    other = (
+        [each for each in survey["driver"]["libraries"] if each != loaded] if target.driver and not target.driver.is_ours else []
+    )
+    if other and loaded:
+        yield f"libcuda {' and '.join(other)} is there beside the loaded driver {loaded}: programs may load the wrong one"
     if survey["driver"]["runfile"] and target.driver and not target.driver.is_ours:
         yield "the driver was installed by a .run file: no package manager upgrades it, nor builds it for the next kernel"
 

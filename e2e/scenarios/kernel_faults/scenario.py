@@ -39,7 +39,7 @@ class KernelFaults(Scenario):
         with self.case(f"the build works now, and the host does not come back from its reboot within {REBOOT_S} s"):
             faults.dkms(one, "works")
             faults.stays_off(one)
-            short = self.inventory("short", {"lab-1": {"gpu_reboot_timeout": REBOOT_S}})
+            short = self.inventory("short", {"lab-1": {"gpu_reboot_timeout": REBOOT_S}, "lab-2": {}})
             run = self.deploy("stays off", inventory=short, timeout_s=200).expect_exit(1)
             run.expect_problem("lab-1", "failed", "reboot", "did not come back", f"{REBOOT_S} s", "console")
             run.expect_proven("lab-2")
