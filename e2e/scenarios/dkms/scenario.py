@@ -67,6 +67,8 @@ class Dkms(Scenario):
 
     @override
     def destroy(self) -> None:
+        """Fresh hosts first: the real persistence daemon may hold up a boot for 90 s where there is no real driver."""
+        self.lab = self.labs.fresh()
         change_gpu(self.host("lab-1"), PROFILES["h200"])
         change_gpu(self.host("lab-2"), PROFILES["h200x8"])
 
