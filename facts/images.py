@@ -16,14 +16,16 @@ from typing_extensions import override
 from bringup import probes
 from bringup.references import familiar
 from bringup.steps.provenance import PATH
+from facts.provenance import FROM_PROVENANCE
 
 MEASURE_LIMIT_S = 600  # of one container; torch from a cold disk takes a minute, and is imported four times
 
-# $1 image, or empty: then from the provenance (ours: one top-level key a line). $2 the probe. Prints its line, then the seconds of a
+# $1 image, or empty: then from the provenance. $2 the probe. Prints its line, then the seconds of a
 # whole `docker run` that imports torch.
-MEASURE = rf"""
-image=$1
-[ -n "$image" ] || image=$(sed -n 's/^  "proof_image": "\(.*\)",\{{0,1\}}$/\1/p' {PATH} 2>/dev/null)
+MEASURE = (
+    FROM_PROVENANCE
+    + rf"""
+image=$1; [ -n "$image" ] || image=$(from_provenance proof_image)
 [ -n "$image" ] || {{ echo "problem no image is named, and {PATH} names none"; exit 0; }}
 run() {{ timeout {MEASURE_LIMIT_S} docker run --rm -i --runtime runc --network none --pull never --entrypoint python3 "$image" "$@"; }}
 said=$(printf '%s\n' "$2" | run - 2>&1) || {{ echo "problem $said" | tr '\n' ' '; exit 0; }}
@@ -32,6 +34,7 @@ began=$(date +%s%N)
 run -c 'import torch' </dev/null >/dev/null 2>&1 && echo "$began $(date +%s%N)" | awk '{{ printf "%.3f\n", ($2 - $1) / 1e9 }}'
 true
 """
+)
 
 
 class Warmth(TypedDict, total=False):

@@ -20,15 +20,17 @@ from bringup import probes
 from bringup.smi import SmiError, SmiReport, parse_smi
 from bringup.startup import Sample, sample, summary
 from bringup.steps.provenance import PATH
+from facts.provenance import FROM_PROVENANCE
 
 BENCHMARK_LIMIT_S = 300  # eight GPUs one after the other; one takes about ten seconds
 XID_LINES = 200  # the newest; a sick GPU writes thousands
 CONTAINER_LIMIT_S = 180  # one start of an image; torch from a cold disk takes a minute
 
-# $1 image and $2 injection, or empty: then from the provenance (ours: one top-level key a line). Sets $image and $flags.
-GIVEN = rf"""
+# $1 image and $2 injection, or empty: then from the provenance. Sets $image and $flags.
+GIVEN = (
+    FROM_PROVENANCE
+    + rf"""
 LC_ALL=C; export LC_ALL
-from_provenance() {{ sed -n "s/^  \"$1\": \"\(.*\)\",\{{0,1\}}$/\1/p" {PATH} 2>/dev/null; }}
 image=$1; [ -n "$image" ] || image=$(from_provenance proof_image)
 injection=$2; [ -n "$injection" ] || injection=$(from_provenance injection)
 [ -n "$image" ] || {{ echo "problem no image is named, and {PATH} names none: run deploys/gpu_host.py first"; exit 0; }}
@@ -41,6 +43,7 @@ flags="$flags --network none --pull never"
 name=gpu-bringup-proof-$$
 trap 'docker rm -f "$name" >/dev/null 2>&1' EXIT
 """
+)
 
 SMI_SCRIPT = (
     GIVEN

@@ -13,7 +13,9 @@ import pytest
 
 import facts.packages
 from bringup.startup import docker_ns
+from bringup.steps import provenance
 from facts.packages import PackageLocks, PackagesOffered, RepositoryIndex
+from facts.provenance import FROM_PROVENANCE
 from facts.verification import ContainerGpus, CudaStartup, docker_reason
 
 HOSTILE = "a b; $(touch x) `touch x` 'touch x' \"touch x\" \\ \n| touch x & > x"
@@ -169,3 +171,13 @@ def test_what_apt_would_install_of_each_package_and_that_it_did_not_say(tmp_path
     assert asked("a", "b", HOSTILE) == {"a": "1:2-3"}
     assert asked("a", options=("-o", "broken")) is None
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("image", ["registry.example:5000/team/train:7@sha256:" + "5" * 64, ""])
+def test_values_of_the_provenance_that_we_write_are_read(tmp_path: Path, image: str) -> None:
+    """An image without name is none: `null` is no text."""
+    content = {"proof_image": image or None, "injection": "cdi", "settings": {"proof_image": "another"}}
+    (tmp_path / "provenance.json").write_text(provenance.text(content, "2026-12-01T00:00:00Z", "1a2b3c"))
+    script = FROM_PROVENANCE.replace(provenance.PATH, str(tmp_path / "provenance.json"))
+    done = sh(f"{script}\nfrom_provenance proof_image; from_provenance injection; from_provenance none", tmp_path)
+    assert done.stdout.split() == [*([image] if image else []), "cdi"]
