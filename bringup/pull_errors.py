@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
+from bringup import catalog
 from bringup.references import parts
 
 Kind = Literal[
@@ -13,6 +16,8 @@ Kind = Literal[
     "daemon", "network",
 ]  # fmt: skip
 HUB_WINDOW = "Docker Hub counts over 6 hours"
+SHORT_WAIT_S = 5  # registries that count by the second ask for less: another try is not in vain
+UNITS_S = {"µs": 1e-6, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,24 @@ def fault(message: str, reference: str, *, logged_in: bool = False, arch: str = 
     """
     said = one_line(message)
     kind: Kind = next((kind for kind, each in PATTERNS.items() if any(re.search(one, said, re.I) for one in each)), "network")
-    return Fault(kind, kind in ("network", "digest"), _sentence(kind, said, reference, logged_in, arch, wait_s))
+    asked_s = _asked_wait(said) if wait_s is None else wait_s
+    passing = kind in ("network", "digest") or (kind == "rate" and asked_s is not None and asked_s <= SHORT_WAIT_S)
+    return Fault(kind, passing, _sentence(kind, said, reference, logged_in, arch, asked_s))
+
+
+def _asked_wait(said: str) -> int | None:
+    """Whole seconds of `retry-after: 614.286µs, allowed: 44000/minute`, as some registries have it in their words."""
+    found = re.search(r"retry[- ]after:? *(\d+(?:\.\d+)?) *([a-zµ]*)", said, re.I)
+    unit = UNITS_S.get(found[2] or "s") if found else None
+    return math.ceil(float(found[1]) * unit) if found and unit else None
+
+
+def _curated_instead(registry: str, repository: str, tag: str | None) -> str:
+    """`, such as docker.io/nvidia/cuda:13.4.2-base-ubuntu24.04,`: of the catalog's images in the same repository the nearest by name."""
+    same = [each for each in catalog.load().images if parts(each.reference)[:2] == (registry, repository)]
+    tags = {str(parts(each.reference).tag): each.reference for each in same}
+    nearest = get_close_matches(tag or "", tags, n=1, cutoff=0)
+    return f", such as {tags[nearest[0]]}," if nearest else ""
 
 
 def _sentence(kind: Kind, said: str, reference: str, logged_in: bool, arch: str, wait_s: int | None) -> str:
@@ -67,7 +89,8 @@ def _sentence(kind: Kind, said: str, reference: str, logged_in: bool, arch: str,
             silent = HUB_WINDOW if registry == "docker.io" else "it does not say how long"
             wait = f"wait {wait_s} s as it asks" if wait_s is not None else f"wait ({silent})"
             hint = "" if logged_in else f", {login}"
-            return f"{registry} refuses {what} (429 toomanyrequests), this address has pulled too much: {wait}{hint}, or name a mirror"
+            ways = "name a mirror, or load it from a file (gpu_images_archive)"
+            return f"{registry} refuses {what} (429 toomanyrequests), this address has pulled too much: {wait}{hint}, {ways}"
         case "login" if logged_in:
             return f"{registry} does not accept the login for {what} (401): correct it; {login}"
         case "login":
@@ -77,7 +100,8 @@ def _sentence(kind: Kind, said: str, reference: str, logged_in: bool, arch: str,
         case "permission":
             return f"{registry} denies a pull of {what} without login (403): {login}, or correct the name"
         case "unknown":
-            return f"{registry} has no {what} (manifest unknown; old tags are deleted): name one that is there, or auto, in gpu_images"
+            one = f"name one that is there{_curated_instead(registry, repository, tag)} or auto in gpu_images"
+            return f"{registry} has no {what} (manifest unknown; old tags are deleted): {one}"
         case "platform":
             has = f" ({arch})" if arch else ""
             return f"{what} has nothing for this host's architecture{has}: name an image that is built for it in gpu_images"

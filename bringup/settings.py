@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from bringup.catalog.images import Image
 from bringup.errors import UserError, nearest, wrong
 from bringup.references import is_reference
-from bringup.settings_images import Login, Prewarm, archives, logins, own_images
+from bringup.settings_images import Login, Prewarm, archives, insecure_registries, logins, mirrors, own_images
 
 PREFIX = "gpu_"
 
@@ -268,8 +268,8 @@ READERS: Mapping[str, Any] = {
     "image_prewarm": _choice(*get_args(Prewarm)),
     "pull_parallel": _parallel,
     "registry_login": logins,
-    "insecure_registries": _texts,
-    "registry_mirrors": _texts,
+    "insecure_registries": insecure_registries,
+    "registry_mirrors": mirrors,
     "repositories": _repositories,
     "expected_count": _count,
     "expected_model": _optional_text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -106,6 +107,30 @@ def _own_image(key: str, name: str, facts: object) -> Image:
     defaults: dict[str, Any] = {"name": name, "family": "own", "digest": None, "torch": None, "sm": None, "sources": ()}
     known = {each.name for each in fields(Image)}
     return Image(**{each: given for each, given in {**defaults, **values}.items() if each in known})
+
+
+def mirrors(key: str, value: object) -> tuple[str, ...]:
+    """`["https://mirror.example:5000"]`, by Docker's own rules, which would not start by another."""
+    found = _texts(key, value)
+    for each in found:
+        if "@" in each:
+            raise wrong(key, "***", "Docker takes no user and password in the address of a mirror")
+        if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", each):
+            raise wrong(key, each, "a mirror is https://host:port (or http://), without query")
+    return found
+
+
+def insecure_registries(key: str, value: object) -> tuple[str, ...]:
+    """`["registry.example:5000", "10.0.0.0/8"]`."""
+    found = _texts(key, value)
+    for each in found:
+        try:
+            fine = bool(ipaddress.ip_network(each, strict=False)) if "/" in each else is_reference(f"{each}/x")
+        except ValueError:
+            fine = False
+        if not fine:
+            raise wrong(key, each, "it must be host:port or a network such as 10.0.0.0/8, without http://")
+    return found
 
 
 def _codes(key: str, value: object) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pyinfra import logger, state
 from pyinfra.api import FunctionCommand, Host, State
 
@@ -10,6 +12,7 @@ from bringup.errors import HostError
 from bringup.images_lock import Locked, Platform
 from bringup.policy.fit import Loaded
 from bringup.policy.gpus import candidates_of
+from bringup.pull_errors import one_line
 from bringup.pulls import lack_of_room
 from bringup.references import parts
 from bringup.requirements import own_libcuda, unmet
@@ -41,7 +44,9 @@ def images(target: Target) -> Commands:
             yield FunctionCommand(_pulled, (reference, target, Locked("", "", {}), ""), {})
         return
     host, survey = live.current_host(), live.survey()
-    for reference in (*asked, *(each for each in missing_images(survey, target) if not is_archived(each, target))):
+    pulled = [*asked, *(each for each in missing_images(survey, target) if not is_archived(each, target))]
+    _refuse_dead_mirrors(host, pulled, target)
+    for reference in pulled:
         known(host, reference, target.pulling, survey["arch"])
     target = with_digests(target)  # tags have become digests, of which one may be there already
     lacking = missing_images(survey, target)
@@ -92,22 +97,27 @@ def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked]
     problem = lack_of_room(wanted, disk, root)
     if problem is not None:
         raise HostError(problem)
-    _refuse_unreachable(host, target, found)
+    _refuse_login(host, target, found)
 
 
-def _refuse_unreachable(host: Host, target: Target, found: dict[str, Locked]) -> None:
-    """A registry that does not accept the login, and a mirror that is down: Docker would pass over it in silence."""
+def _refuse_login(host: Host, target: Target, found: dict[str, Locked]) -> None:
+    """A registry that does not accept the login that it is given. Raises HostError."""
     for registry in sorted({parts(each).registry for each in found if parts(each).registry in target.pulling.logins}):
         reference = next(each for each in found if parts(each).registry == registry)
         answer = engine(host, "POST", "/auth", body=login_body(target.pulling, registry))
         if answer.status not in (200, 204):
             raise HostError(explained(answer.problem, reference, target.pulling, "").sentence)
-    if any(parts(each).registry == "docker.io" for each in found):
+
+
+def _refuse_dead_mirrors(host: Host, references: list[str], target: Target) -> None:
+    """Docker passes over a mirror that is down in silence, and asks its own registry. Raises HostError."""
+    if any(parts(each).registry == "docker.io" for each in references):
         for mirror in target.pulling.mirrors:
-            answer = engine(host, "POST", "/auth", body=f'{{"serveraddress": "{mirror}"}}')
+            answer = engine(host, "POST", "/auth", body=json.dumps({"serveraddress": mirror}))
             if answer.status not in (200, 204) and explained(answer.problem, mirror, target.pulling, "").kind == "network":
                 raise HostError(
-                    f"the mirror {mirror} cannot be reached ({answer.problem[-160:]}): start it, or take it out of gpu_registry_mirrors"
+                    f"the mirror {one_line(mirror)} cannot be reached ({one_line(answer.problem)[-160:]}): start it, or take it out of "
+                    "gpu_registry_mirrors"
                 )
 
 

@@ -160,7 +160,7 @@ def _ask(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
         if answer.status == 200:
             break
         found = explained(answer.problem, reference, pulling, arch)
-        if found.kind in SAID_TO_ALL:
+        if found.kind in SAID_TO_ALL and not found.passing:
             _refused[reference] = found
         if not found.passing or attempt == TRIES or reference in _unsteady:
             _unsteady.add(reference)
@@ -179,16 +179,19 @@ def _arch(word: str) -> str:
 
 
 def _with_sizes(host: Host, reference: str, found: Locked, pulling: Pulling, arch: str) -> Locked:
-    """Sizes and requirements, which Docker does not tell: asked from here. Where that fails the pull goes on without them."""
+    """Sizes and requirements, which Docker does not tell: asked from here, mirrors first. Where all fail the pull goes on without."""
     image = parts(reference)
-    registry = Registry(image.registry, is_insecure(image.registry, pulling.insecure), password(pulling, image.registry))
-    try:
-        return replace(found, platforms={**found.platforms, **platforms(registry, image, found.digest, arch)})
-    except RegistryError as error:
-        host.log(
-            f"the size of {reference} is not known: {image.registry} does not tell it to this machine ({error})", logger.warning
-        )
-        return found
+    mirrors = pulling.mirrors if image.registry == "docker.io" else ()
+    registries = [Registry(each, is_insecure(each, pulling.insecure)) for each in mirrors]
+    registries.append(Registry(image.registry, is_insecure(image.registry, pulling.insecure), password(pulling, image.registry)))
+    said = ""
+    for registry in registries:
+        try:
+            return replace(found, platforms={**found.platforms, **platforms(registry, image, found.digest, arch)})
+        except RegistryError as error:
+            said = f"{registry.name} does not tell it to this machine ({error})"
+    host.log(f"the size of {reference} is not known: {said}", logger.warning)
+    return found
 
 
 def explained(message: str, reference: str, pulling: Pulling, arch: str) -> Fault:

@@ -6,14 +6,17 @@ import base64
 import http.client
 import ipaddress
 import json
+import math
 import re
 import ssl
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bringup.images_lock import Platform
@@ -43,7 +46,7 @@ class RegistryError(Exception):
 
 @dataclass
 class Registry:
-    """One registry, with or without TLS as Docker on the hosts may use it."""
+    """One registry, with or without TLS as Docker on the hosts may use it; `name` may be the address of a mirror, https://… or http://…"""
 
     name: str
     insecure: bool = False
@@ -53,6 +56,8 @@ class Registry:
     @property
     def bases(self) -> list[str]:
         """Docker's own registry has another host name. Without TLS only where that is allowed."""
+        if "://" in self.name:
+            return [self.name.rstrip("/")]
         host = "registry-1.docker.io" if self.name == "docker.io" else self.name
         return [f"https://{host}", f"http://{host}"] if self.insecure else [f"https://{host}"]
 
@@ -137,13 +142,19 @@ def _words(error: urllib.error.HTTPError) -> str:
 
 
 def _wait(headers: Message) -> int | None:
-    """Of Retry-After, in seconds; dates are not worth it."""
-    found = headers.get("Retry-After", "")
-    return int(found) if found.isdigit() else None
+    """Of Retry-After, which is seconds or a date, in seconds from now."""
+    found = headers.get("Retry-After", "").strip()
+    if found.isdigit():
+        return int(found)
+    try:
+        return max(0, math.ceil(parsedate_to_datetime(found).timestamp() - time.time()))
+    except (ValueError, OverflowError):
+        return None
 
 
 def is_insecure(registry: str, allowed: Iterable[str]) -> bool:
     """As Docker judges it: named, in a network that is named, or on the machine itself."""
+    registry = registry.rpartition("://")[2].rstrip("/")
     host = registry.rpartition(":")[0] if ":" in registry else registry
     networks = ["127.0.0.0/8", *(each for each in allowed if "/" in each)]
     try:

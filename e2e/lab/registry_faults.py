@@ -23,6 +23,7 @@ PROXY_PORT = 8084
 PROXY = "registry-proxy"
 RULES = STATE / "registry-proxy.json"
 REQUESTS = STATE / "registry-proxy.log"
+SENT = STATE / "registry-proxy.sent"
 
 
 def proxy_address(network: Network) -> str:
@@ -36,7 +37,7 @@ def serve_proxy(network: Network) -> None:
     program = Path(__file__).with_name("registry_proxy.py")
     services.start(
         network, PROXY, PROXY_PORT,
-        [sys.executable, str(program), network.gateway, str(PROXY_PORT), address(network), str(RULES), str(REQUESTS)],
+        [sys.executable, str(program), network.gateway, str(PROXY_PORT), address(network), str(RULES), str(REQUESTS), str(SENT)],
     )  # fmt: skip
 
 
@@ -50,6 +51,18 @@ def answer(*rules: dict[str, Any]) -> None:
 def requests() -> list[str]:
     """`METHOD PATH` of each request to the proxy so far."""
     return REQUESTS.read_text().splitlines()
+
+
+def pulls(network: Network, name: str, tag: str) -> dict[str, tuple[float, float]]:
+    """By client: from when to when it was sent layers of an image, in seconds of one clock."""
+    wanted = {f"/v2/{name}/blobs/{each}" for each in layers(network, name, tag)}
+    found: dict[str, tuple[float, float]] = {}
+    for line in SENT.read_text().splitlines():
+        client, began, ended, path = line.split()
+        if path in wanted:
+            first, last = found.get(client, (float(began), float(ended)))
+            found[client] = (min(first, float(began)), max(last, float(ended)))
+    return found
 
 
 def make_image(network: Network, name: str, tag: str, layers: list[bytes], environment: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""Stands before the lab's registry and fails as it is told to: `registry_proxy.py ADDRESS PORT UPSTREAM RULES LOG`.
+"""Stands before the lab's registry and fails as it is told to: `registry_proxy.py ADDRESS PORT UPSTREAM RULES LOG SENT`.
 
 RULES is a JSON file, read anew for each request, that may be missing: a list of rules, of which the first that fits and is not used up
 counts. Keys of a rule:
@@ -8,7 +8,8 @@ counts. Keys of a rule:
     login    USER:PASSWORD, without which the answer is 401
     cut      end the connection after so many bytes of the answer
     rate     bytes a second
-LOG gets `METHOD PATH` of each request. Imports nothing of the lab, so that it starts quickly.
+LOG gets `METHOD PATH` of each request; SENT gets `CLIENT BEGAN ENDED PATH` of each blob that was sent, in seconds.
+Imports nothing of the lab, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def rule_for(path: str, authorization: str, rules: Path) -> dict[str, Any]:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, *arguments: Any, upstream: str, rules: Path, log: Path, **named: Any) -> None:
-        self._upstream, self._rules, self._log = upstream, rules, log
+    def __init__(self, *arguments: Any, upstream: str, rules: Path, log: Path, sent: Path, **named: Any) -> None:
+        self._upstream, self._rules, self._log, self._sent = upstream, rules, log, sent
         super().__init__(*arguments, **named)
 
     def do_GET(self) -> None:
@@ -80,6 +81,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _forward(self, rule: dict[str, Any]) -> None:
         self.close_connection = True
+        began = time.monotonic()
         connection = http.client.HTTPConnection(self._upstream, timeout=30)
         names = {name for name in self.headers if name.lower() not in ("authorization", "connection")}
         headers = {
@@ -103,11 +105,14 @@ class Handler(BaseHTTPRequestHandler):
             return  # the registry is down, or the client has gone: the connection ends
         finally:
             connection.close()
+            if self.command == "GET" and "/blobs/" in self.path:
+                with _lock, self._sent.open("a") as sent_log:
+                    sent_log.write(f"{self.client_address[0]} {began:.3f} {time.monotonic():.3f} {self.path}\n")
 
 
 def main() -> None:
-    address, port, upstream, rules, log = sys.argv[1:]
-    handler = partial(Handler, upstream=upstream, rules=Path(rules), log=Path(log))
+    address, port, upstream, rules, log, sent = sys.argv[1:]
+    handler = partial(Handler, upstream=upstream, rules=Path(rules), log=Path(log), sent=Path(sent))
     ThreadingHTTPServer((address, int(port)), handler).serve_forever()
 
 

@@ -16,13 +16,21 @@ SAID = [
     ("write /var/lib/docker/tmp/GetImageBlob123: disk quota exceeded", "a/b:1", {}, "space", False, "another data-root"),
     # the limit of Docker's own registry for an address that many share
     ("toomanyrequests: You have reached your unauthenticated pull rate limit. https://www.docker.com/increase-rate-limit",
-     CUDA, {}, "rate", False, "wait (Docker Hub counts over 6 hours), set gpu_registry_login['docker.io'], or name a mirror"),
+     CUDA, {}, "rate", False, "wait (Docker Hub counts over 6 hours), set gpu_registry_login['docker.io'], name a mirror, or load it"),
+    ("Error response from daemon: toomanyrequests: You have reached your pull rate limit. You may increase the limit by authenticating",
+     "team/train:1", {"logged_in": True}, "rate", False, "wait (Docker Hub counts over 6 hours), name a mirror, or load it from a file"),
+    ("toomanyrequests: retry-after: 614.286µs, allowed: 44000/minute", "ghcr.io/a/b:1", {}, "rate", True, "wait 1 s as it asks"),
+    ("toomanyrequests: Rate exceeded, retry-after: 2m", "r.example/a:1", {}, "rate", False, "wait 120 s as it asks"),
+    ("toomanyrequests: retry-after: 614.286µs", "ghcr.io/a/b:1", {"wait_s": 60}, "rate", False, "wait 60 s as it asks"),
     ("toomanyrequests: slow down", "registry.example/a:1", {"wait_s": 30}, "rate", False, "wait 30 s as it asks"),
     ("toomanyrequests: slow down", "registry.example/a:1", {}, "rate", False, "wait (it does not say how long)"),
     ("error parsing HTTP 429 response body: invalid character 'T'", "ghcr.io/a/b:1", {"logged_in": True}, "rate", False, "429"),
     # tags that are gone
     (f"manifest for {CUDA} not found: manifest unknown: manifest unknown", CUDA, {}, "unknown", False,
-     "docker.io has no nvidia/cuda:11.0-base-ubuntu20.04 (manifest unknown; old tags are deleted): name one that is there"),
+     "docker.io has no nvidia/cuda:11.0-base-ubuntu20.04 (manifest unknown; old tags are deleted): name one that is "
+     "there, such as docker.io/nvidia/cuda:13.4.2-base-ubuntu24.04, or auto in gpu_images"),
+    ("manifest unknown: manifest unknown", "pytorch/pytorch:2.14.1-cuda13.2-cudnn9-runtim", {}, "unknown", False,
+     "such as docker.io/pytorch/pytorch:2.14.1-cuda13.2-cudnn9-runtime, or auto"),
     ("name unknown: repository name not known to registry", "r.example/train:7", {}, "unknown", False, "r.example has no train:7"),
     # logins: none, a wrong one, one without permission
     ("unauthorized: authentication required", NGC, {}, "login", False,

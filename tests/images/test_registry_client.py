@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -118,7 +120,8 @@ def test_a_password_goes_to_no_other_host(server: Server) -> None:
     ("answer", "says", "wait_s"),
     [
         ((429, {"Retry-After": "17"}, {"errors": [{"code": "TOOMANYREQUESTS", "message": "slow"}]}), "HTTP 429 TOOMANYREQUESTS: slow", 17),
-        ((429, {"Retry-After": "Tue, 01 Dec 2026 00:00:00 GMT"}, {}), "HTTP 429", None),
+        ((429, {"Retry-After": "Tue, 01 Dec 1998 00:00:00 GMT"}, {}), "HTTP 429", 0),
+        ((429, {"Retry-After": "soon"}, {}), "HTTP 429", None),
         ((503, {}, b"<html>"), "HTTP 503", None),
         ((200, {}, b"<html>welcome</html>"), "Expecting value", None),
         ((200, {}, {"manifests": [{"platform": {"os": "linux"}}]}), "its manifest cannot be read (KeyError", None),
@@ -131,6 +134,18 @@ def test_what_goes_wrong_is_one_error_with_the_wait(server: Server, answer: Answ
     with pytest.raises(RegistryError) as caught:
         asked(server)
     assert says in str(caught.value) and caught.value.wait_s == wait_s
+
+
+def test_a_wait_until_a_date_is_seconds_from_now(server: Server) -> None:
+    server.answers[f"/v2/team/train/manifests/{INDEX}"] = (429, {"Retry-After": formatdate(time.time() + 90, usegmt=True)}, {})
+    with pytest.raises(RegistryError) as caught:
+        asked(server)
+    assert caught.value.wait_s is not None and 80 <= caught.value.wait_s <= 91
+
+
+def test_a_mirror_is_asked_at_its_address_alone(server: Server) -> None:
+    found = platforms(Registry(f"http://{server.name}/"), parts("docker.io/team/train:7"), INDEX, "x86_64")
+    assert found["x86_64"].compressed_bytes == 1024
 
 
 def test_nobody_there_is_an_error_too() -> None:
@@ -148,6 +163,9 @@ def test_nobody_there_is_an_error_too() -> None:
         ("127.0.0.1:5000", [], True),
         ("localhost:5000", [], True),
         ("docker.io", [], False),
+        ("https://r.example:5000/", ["r.example:5000"], True),  # a mirror
+        ("https://10.1.2.3:5000", ["10.0.0.0/8"], True),
+        ("https://r.example", ["10.0.0.0/8"], False),
     ],
 )
 def test_who_is_spoken_to_without_tls(registry: str, allowed: list[str], insecure: bool) -> None:

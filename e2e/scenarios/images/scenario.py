@@ -16,6 +16,7 @@ from e2e.pyinfra_run import Run
 from e2e.scenario import Scenario
 
 IMAGES = "deploys/images.py"
+RUNTIME = "deploys/container_runtime.py"
 MEGABYTE = 1 << 20
 SECRET = "not-to-be-seen-7f3a"  # noqa: S105 - of this scenario's own registry
 ROOT = "/var/lib/docker"
@@ -44,7 +45,7 @@ class Images(Scenario):
     def prepare(self) -> None:
         """Docker on the hosts, which trusts both registries; no driver is needed to pull."""
         self.digest = registry_faults.make_image(self.lab.network, "train", "1", [_noise(4) for _ in range(3)])
-        run = self.pyinfra("docker", "-y", self._inventory("docker"), "deploys/preflight.py", "deploys/container_runtime.py")
+        run = self.pyinfra("docker", "-y", self._inventory("docker"), "deploys/preflight.py", RUNTIME)
         run.expect_exit(0)
 
     @override
@@ -69,6 +70,10 @@ class Images(Scenario):
     @override
     def side_effect(self) -> None:
         """What heals by itself, or by a setting."""
+        with self.case("no more hosts pull at the same time than are allowed"):
+            self._parallel()
+        with self.case("a mirror of Docker's own registry, and one that is down"):
+            self._mirrors()
         with self.case("the registry is killed in the middle of a pull and comes back"):
             self._killed()
         with self.case("connections that are cut"):
@@ -116,6 +121,37 @@ class Images(Scenario):
             self._refused("requirement", "demanding:1", None, "requires cuda>=99.0 (NVIDIA_REQUIRE_CUDA)")
         with self.case("a disk that is too small, and one that fills up"):
             self._disks()
+
+    def _parallel(self) -> None:
+        """Counted where the layers come from."""
+        for allowed in (1, 2):
+            name = f"many-{allowed}"
+            registry_faults.make_image(self.lab.network, name, "1", [_noise(2), _noise(2)])
+            registry_faults.answer({"path": f"/{name}/blobs/", "rate": MEGABYTE})
+            run = self._run(name, f"{name}:1", more={"gpu_pull_parallel": allowed}).expect_exit(0)
+            spans = registry_faults.pulls(self.lab.network, name, "1").values()
+            expect.equal("hosts that pulled", len(spans), len(self.hosts), run.log)
+            most = max(sum(began <= at < ended for began, ended in spans) for at, _ in spans)
+            expect.equal(f"hosts that pulled at the same time with gpu_pull_parallel {allowed}", most, allowed, run.log)
+
+    def _mirrors(self) -> None:
+        """The lab cannot reach Docker's own registry: what comes came from the mirror."""
+        registry_faults.answer()
+        digest = registry_faults.make_image(self.lab.network, "team/mirrored", "1", [_noise(16)])
+        image, mirror = "team/mirrored:1", f"http://{self._registry}"
+        more = {"gpu_images": [image], "gpu_registry_mirrors": [mirror]}
+        self.pyinfra("mirror", "-y", "--limit", "lab-2", self._inventory("mirror", more=more), RUNTIME).expect_exit(0)
+        host = self.host("lab-2")
+        run = self._run("from the mirror", "", limit="lab-2", more=more).expect_exit(0)
+        found = host.run("docker image ls --digests --format '{{.Repository}}:{{.Tag}}@{{.Digest}}'", sudo=True).stdout
+        expect.contains("the images of lab-2", found, f"team/mirrored:1@{digest}", where=run.log)
+        expect.contains("the progress of a pull whose size the mirror tells", run.output, "of 16.8 MB", where=run.log)
+        down = [mirror, f"http://{self.lab.network.gateway}:9"]
+        other = {"gpu_images": ["team/other:1"], "gpu_registry_mirrors": down}
+        run = self._run("mirror down", "", limit="lab-2", more=other).expect_exit(1)
+        run.expect_problem("lab-2", "failed", down[1], "cannot be reached", "gpu_registry_mirrors")
+        again = self._run("again with a mirror down", "", limit="lab-2", more={**other, "gpu_images": [image]}).expect_exit(0)
+        expect.true("images" not in again.result("lab-2")["changed"], "no image to be pulled again", again.log)
 
     def _killed(self) -> None:
         registry_faults.make_image(self.lab.network, "slow", "1", [_noise(4) for _ in range(3)])
