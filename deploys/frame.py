@@ -23,8 +23,8 @@ from bringup.target import Target
 from deploys import ending
 from facts import live
 from operations.connection import keep_alive
+from operations.images_lock import read_lock
 from operations.record import RUN
-from operations.registry import read_lock
 
 Stage = Callable[[Target], None]
 COMMAND_TIMEOUT_S = 900  # where an operation names no longer one

@@ -7,23 +7,22 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from urllib.parse import quote
 
 from gevent.lock import RLock
 from pyinfra import logger
 from pyinfra.api import Host
 
-from bringup.errors import HostError, UserError
-from bringup.images_lock import Locked, Platform, lock_text, parse_lock, pin
+from bringup.errors import HostError
+from bringup.images_lock import Locked, Platform, pin
 from bringup.pull_errors import Fault, fault
 from bringup.references import parts
 from bringup.target import Pulling, Target
 from operations import shell
 from operations.image_scripts import ENGINE
+from operations.images_lock import locked, remember
 from operations.registry_client import Registry, RegistryError, is_insecure, platforms
 
 ASK_LIMIT_S = 90  # Docker asks its mirrors one after the other
@@ -35,7 +34,6 @@ _refused: dict[str, Fault] = {}  # by reference: what a registry said once for a
 _unsteady: set[str] = set()  # references whose registry did not answer a host: the others ask once, and do not wait
 SAID_TO_ALL = ("rate", "login", "permission", "unknown", "format")
 _asking: defaultdict[str, RLock] = defaultdict(RLock)
-_writing = RLock()
 
 
 @dataclass(frozen=True)
@@ -62,24 +60,6 @@ def engine(host: Host, method: str, path: str, auth: str = "", body: str = "") -
     if success and len(words) > 1 and words[0].startswith("HTTP/") and words[1].isdigit():
         return Answer(int(words[1]), text)
     return Answer(0, said)
-
-
-def read_lock(path: str) -> dict[str, Locked]:
-    """{} where there is none yet. Raises UserError."""
-    try:
-        return parse_lock(Path(path).read_text(), path)
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
-
-
-def _locked(path: str) -> dict[str, Locked]:
-    """read_lock in the middle of a run, where it fails the host. Raises HostError."""
-    try:
-        return read_lock(path)
-    except UserError as error:
-        raise HostError(str(error)) from None
 
 
 def password(pulling: Pulling, registry: str) -> tuple[str, str] | None:
@@ -125,14 +105,14 @@ def known(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
     with _asking[name]:
         candidates = [_known.get(name), _known.get(str(image.tagged))]
         if image.digest or not pulling.refresh:
-            candidates.append(_locked(pulling.lock).get(str(image.tagged)))
+            candidates.append(locked(pulling.lock).get(str(image.tagged)))
         found = next((each for each in candidates if each and image.digest in (None, each.digest)), None)
         if found is None:
             found = _ask(host, reference, pulling, arch)
         if found.platforms.get(arch, Platform()) == Platform() and (not found.platforms or arch in found.platforms):
             found = _with_sizes(host, reference, found, pulling, arch)
         if image.digest is None:
-            _remember(host, name, found, pulling)
+            remember(host, name, found, pulling.lock)
         _known[name] = found
         return found
 
@@ -142,8 +122,8 @@ def digests_of(name: str, pulling: Pulling) -> set[str]:
     image = parts(name)
     if image.digest:
         return {image.digest}
-    locked = _locked(pulling.lock).get(str(image.tagged))
-    return {locked.digest, *(each.image_id for each in locked.platforms.values() if each.image_id)} if locked else set()
+    found = locked(pulling.lock).get(str(image.tagged))
+    return {found.digest, *(each.image_id for each in found.platforms.values() if each.image_id)} if found else set()
 
 
 def _ask(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
@@ -207,32 +187,3 @@ def explained(message: str, reference: str, pulling: Pulling, arch: str) -> Faul
     except RegistryError as error:
         return fault(message, reference, logged_in=logged_in, arch=arch, wait_s=error.wait_s)
     return found
-
-
-def _remember(host: Host, name: str, found: Locked, pulling: Pulling) -> None:
-    """Into the lock file, at once and whole, by one writer; what others have added meanwhile stays."""
-    with _writing:
-        entries = _locked(pulling.lock)
-        old = entries.get(name)
-        if old is not None and old.digest != found.digest:
-            host.log(f"{name} has moved: it was {old.digest}, it is {found.digest} now", logger.warning)
-        if old is not None and (old.digest, old.platforms) == (found.digest, {**old.platforms, **found.platforms}):
-            return
-        entries[name] = found if old is None or old.digest != found.digest else replace(old, platforms=_merged(old, found))
-        path = Path(pulling.lock)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            scratch = path.with_name(f".{path.name}.{os.getpid()}")
-            scratch.write_text(lock_text(entries))
-            scratch.replace(path)
-        except OSError as error:
-            raise HostError(
-                f"{pulling.lock} cannot be written ({error.strerror}): name another place in gpu_images_lock"
-            ) from None
-
-
-def _merged(old: Locked, found: Locked) -> Mapping[str, Platform]:
-    return {
-        **old.platforms,
-        **{arch: each for arch, each in found.platforms.items() if each != Platform() or arch not in old.platforms},
-    }
