@@ -18,6 +18,19 @@ HEAD = "# Written by gpu-bringup: what each tag was when it was first pulled. gp
 
 
 @dataclass(frozen=True)
+class Inside:
+    """`cuda`: `12.8`, that its programs are built with. `code`: `sm_90`, `compute_90` of its torch; () where that is not known.
+
+    `compat`: CUDA's forward compatibility package is there; None where nobody looked.
+    """
+
+    cuda: str | None = None
+    torch: str | None = None
+    code: tuple[str, ...] = ()
+    compat: bool | None = None
+
+
+@dataclass(frozen=True)
 class Platform:
     """What is pulled for one architecture, as far as the registry told it.
 
@@ -28,6 +41,7 @@ class Platform:
     compressed_bytes: int | None = None
     image_id: str | None = None
     environment: tuple[str, ...] = ()
+    inside: Inside = Inside()
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,20 @@ def _platform(entry: Mapping[str, Any]) -> Platform:
         size if isinstance(size, int) else None,
         own if isinstance(own, str) else None,
         tuple(str(each) for each in environment if isinstance(environment, list)),
+        _inside(entry.get("inside")),
+    )
+
+
+def _inside(entry: object) -> Inside:
+    """As far as it can be read: it is no more than what saves a pull."""
+    if not isinstance(entry, dict):
+        return Inside()
+    cuda, torch, code, compat = (entry.get(each) for each in ("cuda", "torch", "code", "compat"))
+    return Inside(
+        cuda if isinstance(cuda, str) else None,
+        torch if isinstance(torch, str) else None,
+        tuple(each for each in code if isinstance(each, str)) if isinstance(code, list) else (),
+        compat if isinstance(compat, bool) else None,
     )
 
 
@@ -99,6 +127,7 @@ def lock_text(entries: Mapping[str, Locked]) -> str:
                     "compressed_bytes": each.compressed_bytes,
                     "image_id": each.image_id,
                     **({"environment": list(each.environment)} if each.environment else {}),
+                    **({"inside": _inside_text(each.inside)} if each.inside != Inside() else {}),
                 }
                 for arch, each in sorted(locked.platforms.items())
             },
@@ -106,6 +135,11 @@ def lock_text(entries: Mapping[str, Locked]) -> str:
         for reference, locked in sorted(entries.items())
     }
     return HEAD + str(yaml.safe_dump({"schema": SCHEMA, "images": images}, sort_keys=False, width=200))
+
+
+def _inside_text(inside: Inside) -> dict[str, Any]:
+    given = {"cuda": inside.cuda, "torch": inside.torch, "code": list(inside.code) or None, "compat": inside.compat}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def pin(reference: str, digests: Mapping[str, str]) -> str:

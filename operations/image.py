@@ -10,20 +10,21 @@ from pyinfra.api import FunctionCommand, Host, State
 from bringup import catalog
 from bringup.errors import HostError
 from bringup.images_lock import Locked, Platform
+from bringup.inside import unfit
 from bringup.policy.fit import Loaded
-from bringup.policy.gpus import candidates_of
 from bringup.pull_errors import one_line
 from bringup.pulls import lack_of_room
 from bringup.references import parts
 from bringup.requirements import own_libcuda, unmet
 from bringup.steps.images import archive_of, is_archived, missing_images
 from bringup.steps.provenance import PULLED
-from bringup.survey import Disk, Survey, gpus
+from bringup.survey import Disk, Survey
 from bringup.target import Target
 from facts import live
 from operations import shell
 from operations.guard import Commands, host_operation
 from operations.image_archive import check_file, load
+from operations.image_inside import boards_of, look_inside
 from operations.image_pull import pull
 from operations.image_scripts import NOTE, ROOM, TAG
 from operations.image_warmth import report
@@ -74,7 +75,7 @@ def _checked_files(target: Target, lacking: list[str]) -> dict[str, tuple[str, i
 def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked], files: dict[str, tuple[str, int]]) -> None:
     """What would end a pull half-way, or make it useless. Raises HostError."""
     arch, data = survey["arch"], catalog.load()
-    boards = tuple({one.name: one for each in gpus(survey) for one in candidates_of(each, data)}.values())
+    boards = boards_of(survey)
     driver = Loaded.of(target.driver.wanted, data) if target.driver else None
     wanted = [
         (reference, size, 1.0) for reference, (_, size) in files.items()
@@ -87,6 +88,9 @@ def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked]
         problem = unmet(platform.environment, driver, boards) if driver else None
         if problem is not None:
             raise HostError(f"{reference}: {problem}: name another image in gpu_images, or a newer driver in gpu_driver_branch")
+        problem = unfit(reference, platform.inside, driver, boards, data) if driver else None
+        if problem is not None:
+            raise HostError(f"{problem}: name another image in gpu_images, or auto")
         libcuda = own_libcuda(platform.environment, driver) if driver else None
         if libcuda is not None:
             host.log(f"{reference}: {libcuda}: start it with LD_LIBRARY_PATH unset", logger.warning)
@@ -142,6 +146,10 @@ def _pulled(state: State, host: Host, reference: str, target: Target, locked: Lo
     image = parts(reference)
     if image.digest and image.tagged:
         shell.run(host, TAG, f"{image.name}@{image.digest}", image.tagged)
+    problem = look_inside(host, reference, target, locked.platforms.get(arch, Platform()).inside)
+    if problem is not None:
+        report_problem(host, problem)
+        return False
     if target.pulling.prewarm == "report":
         report(host, reference)
     return True

@@ -16,7 +16,7 @@ from pyinfra import logger
 from pyinfra.api import Host
 
 from bringup.errors import HostError
-from bringup.images_lock import Locked, Platform, pin
+from bringup.images_lock import Inside, Locked, Platform, pin
 from bringup.pull_errors import Fault, fault
 from bringup.references import parts
 from bringup.target import Pulling, Target
@@ -115,6 +115,18 @@ def known(host: Host, reference: str, pulling: Pulling, arch: str) -> Locked:
             remember(host, name, found, pulling.lock)
         _known[name] = found
         return found
+
+
+def learned(host: Host, reference: str, inside: Inside, pulling: Pulling, arch: str) -> None:
+    """What was found inside of an image that is there now, for the other hosts and for later runs."""
+    tagged = str(parts(reference).tagged)
+    for name in {reference, tagged} & _known.keys():
+        found, digest = _known[name], parts(reference).digest
+        if digest in (None, found.digest):
+            platform = replace(found.platforms.get(arch, Platform()), inside=inside)
+            _known[name] = replace(found, platforms={**found.platforms, arch: platform})
+            if name == tagged:
+                remember(host, name, _known[name], pulling.lock)
 
 
 def digests_of(name: str, pulling: Pulling) -> set[str]:

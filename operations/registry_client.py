@@ -20,6 +20,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bringup.images_lock import Platform
+from bringup.inside import stated
 from bringup.references import Parts
 
 TIMEOUT_S = 10
@@ -180,12 +181,18 @@ def platforms(registry: Registry, image: Parts, digest: str, arch: str) -> dict[
         elif arch not in found:
             return found
         settings = registry.get(f"{image.repository}/blobs/{child['config']['digest']}")
-        environment = (settings.get("config") or {}).get("Env") or []
+        config = settings.get("config") or {}
+        environment = config.get("Env") or []
         bearing = tuple(each for each in environment if each.startswith(BEARING))
         has = ARCHITECTURES.get(settings["architecture"], settings["architecture"])
         return {
             **found,
-            has: Platform(sum(int(layer["size"]) for layer in child["layers"]), str(child["config"]["digest"]), bearing),
+            has: Platform(
+                sum(int(layer["size"]) for layer in child["layers"]),
+                str(child["config"]["digest"]),
+                bearing,
+                stated(environment, config.get("Labels") or {}),
+            ),
         }
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RegistryError(f"its manifest cannot be read ({type(error).__name__}: {error})") from None

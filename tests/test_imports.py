@@ -47,7 +47,7 @@ FILE_CALLS = {
 }
 READS_FILES = {"bringup/cli.py", "bringup/probes/__init__.py", "bringup/catalog/records.py"}
 # run inside a container, and are never imported
-PROBES = ("cuda_startup.py", "gpu_benchmark.py", "import_time.py", "nccl_benchmark.py")
+PROBES = ("cuda_startup.py", "gpu_benchmark.py", "image_code.py", "import_time.py", "nccl_benchmark.py")
 LAB_WORDS = ("gbl", "198.18.", "gpu-bringup-lab", "stand_in", "lab.json", "GPU_BRINGUP_LAB")
 KNOWS_THE_LAB = {"inventories/lab.py"}
 

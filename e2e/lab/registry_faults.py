@@ -19,6 +19,7 @@ from .paths import STATE
 from .registry import address
 
 DOCKER = "application/vnd.docker.distribution"
+OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 PROXY_PORT = 8084
 PROXY = "registry-proxy"
 RULES = STATE / "registry-proxy.json"
@@ -81,6 +82,16 @@ def make_image(network: Network, name: str, tag: str, layers: list[bytes], envir
     return _put(network, name, tag, manifest)
 
 
+def make_variant(network: Network, name: str, tag: str, new_tag: str, environment: Sequence[str]) -> str:
+    """Pushes an image again under another tag, with further variables, and returns its digest."""
+    manifest = json.loads(urllib.request.urlopen(_request(network, "GET", f"{name}/manifests/{tag}"), timeout=20).read())
+    blob = f"{name}/blobs/{manifest['config']['digest']}"
+    config = json.loads(urllib.request.urlopen(_request(network, "GET", blob), timeout=20).read())
+    config["config"]["Env"] = [*config["config"]["Env"], *environment]
+    manifest["config"] = _push(network, name, manifest["config"]["mediaType"], json.dumps(config).encode())
+    return _put(network, name, new_tag, {"mediaType": OCI_MANIFEST, **manifest})
+
+
 def make_index(network: Network, name: str, tag: str, digest: str, architecture: str) -> str:
     """An index that has one manifest, for one architecture."""
     child = urllib.request.urlopen(_request(network, "GET", f"{name}/manifests/{digest}"), timeout=20).read()
@@ -123,7 +134,7 @@ def _put(network: Network, name: str, tag: str, manifest: dict[str, Any]) -> str
 def _request(
     network: Network, method: str, path: str, content: bytes | None = None, media_type: str = "*/*"
 ) -> urllib.request.Request:
-    headers = {"Accept": f"{DOCKER}.manifest.v2+json", "Content-Type": media_type}
+    headers = {"Accept": f"{DOCKER}.manifest.v2+json, {OCI_MANIFEST}", "Content-Type": media_type}
     return urllib.request.Request(f"http://{address(network)}/v2/{path}", content, headers, method=method)
 
 

@@ -119,6 +119,8 @@ class Images(Scenario):
             needs = ["NVIDIA_REQUIRE_CUDA=cuda>=99.0"]
             registry_faults.make_image(network, "demanding", "1", [_noise(1)], needs)
             self._refused("requirement", "demanding:1", None, "requires cuda>=99.0 (NVIDIA_REQUIRE_CUDA)")
+        with self.case("an image whose torch has no code for the GPU, by what it states and by what is inside"):
+            self._without_code()
         with self.case("a disk that is too small, and one that fills up"):
             self._disks()
 
@@ -152,6 +154,26 @@ class Images(Scenario):
         run.expect_problem("lab-2", "failed", down[1], "cannot be reached", "gpu_registry_mirrors")
         again = self._run("again with a mirror down", "", limit="lab-2", more={**other, "gpu_images": [image]}).expect_exit(0)
         expect.true("images" not in again.result("lab-2")["changed"], "no image to be pulled again", again.log)
+
+    def _without_code(self) -> None:
+        network, name = self.lab.network, image_of_the_lab.NAME
+        states = ["NVIDIA_PYTORCH_VERSION=26.05", "CUDA_VERSION=13.0.1", "TORCH_CUDA_ARCH_LIST=7.5 8.6"]
+        registry_faults.make_image(network, "old-code", "1", [_noise(1)], states)
+        self._refused("states no code", "old-code:1", None, "old-code:1 has no code for H200", "compute capability 9.0")
+        registry_faults.make_variant(network, name, image_of_the_lab.TAG, "old-code", ["STANDIN_TORCH_CODE=sm_75 sm_86"])
+        wanted, more = f"{name}:old-code", {"gpu_image_prewarm": "off"}
+        run = self._run("no code inside", wanted, limit="lab-2", more=more).expect_exit(1)
+        run.expect_problem("lab-2", "failed", "old-code", "has no code for H200", "was removed again")
+        expect.contains(
+            "what was found inside", run.output, "torch 2.11.0+standin, CUDA 13.0, code for sm_75 sm_86", where=run.log
+        )
+        have = self.host("lab-2").run(f"docker image ls -q {self._registry}/{name}:old-code", sudo=True).stdout
+        expect.nothing("image that cannot run on lab-2", have.split(), run.log)
+        before = len(registry_faults.requests())
+        again = self._run("no code, known", wanted, limit="lab-1 lab-2", more=more).expect_exit(1)
+        for host in ("lab-1", "lab-2"):
+            again.expect_problem(host, "failed", "has no code for H200", "name another image")
+        expect.nothing("request to the registry, which the lock file saves", registry_faults.requests()[before:], again.log)
 
     def _killed(self) -> None:
         registry_faults.make_image(self.lab.network, "slow", "1", [_noise(4) for _ in range(3)])

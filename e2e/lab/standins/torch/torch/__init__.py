@@ -6,10 +6,10 @@ reach a GPU in its container, this one cannot either.
 
 from __future__ import annotations
 
-from . import _driver, cuda, version
+from . import _C, _driver, cuda, version
 from .version import __version__
 
-__all__ = ["Tensor", "__version__", "arange", "cuda", "float32", "version"]
+__all__ = ["_C", "Tensor", "__version__", "arange", "cuda", "float32", "version"]
 float32 = "torch.float32"
 
 
