@@ -21,6 +21,7 @@ from bringup.performance import fleet_notes
 from bringup.report.fleet import fleet_files
 from bringup.report.text import summary_lines
 from operations import lock
+from operations.connection import is_lost
 from operations.record import RUN
 from operations.revision import revision
 
@@ -34,7 +35,10 @@ class _Watch(BaseStateCallback):
         if state.get_op_data_for_host(host, op_hash).global_arguments["_ignore_errors"]:
             return
         state.failed_hosts.add(host)
-        RUN.of(host.name).ended = "failed"
+        result = RUN.of(host.name)
+        result.ended = "failed"
+        if is_lost(host) and not result.problems:  # what a command said last is then not why it ended
+            result.problems.append("the connection to the host was lost in the middle of it: is the host on? Then run this again")
         lock.release(host)
 
     @override

@@ -25,3 +25,12 @@ def keep_alive(host: Host) -> None:
     if option is not None and hasattr(transport.sock, "setsockopt"):  # a jump host's channel is no socket
         with contextlib.suppress(OSError):
             transport.sock.setsockopt(socket.IPPROTO_TCP, option, DEAD_AFTER_MS)
+
+
+def is_lost(host: Host) -> bool:
+    """Has the host's SSH connection ended by itself? Never for other connectors."""
+    connector = host.connector
+    if not isinstance(connector, SSHConnector) or connector.client is None:
+        return False
+    transport = connector.client.get_transport()
+    return transport is None or not transport.is_active()
