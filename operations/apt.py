@@ -17,6 +17,7 @@ from bringup.sources import broken_files
 from bringup.steps import provenance
 from bringup.steps.packages import half_configured
 from bringup.target import Repository, Target
+from bringup.transactions import refusal_of_kernels
 from facts import live
 from facts.packages import Index, PackageLocks
 from operations import shell
@@ -212,8 +213,19 @@ def install(
     wanted = ("install", "--no-install-recommends", "--allow-downgrades", *again, *names)
     yield from _remember_new(packages)
     view = view_options(live.current_host())
-    yield apt_get("--simulate", *wanted, view=view)  # what cannot be resolved fails here, before anything is unpacked
+    # What cannot be resolved fails here, before anything is unpacked; so does a driver that would bring another kernel. Headers may: then
+    # the module is built for it, too.
+    kernel = live.survey()["kernel"] if choose is not None else None
+    yield FunctionCommand(_try, (kernel, (*view, "--simulate", *wanted)), {}, _timeout=UPDATE_TIMEOUT_S + 60)
     yield apt_get(*wanted, view=view, fragile=packages if way_out else (), way_out=way_out)
+
+
+def _try(state: State, host: Host, kernel: str | None, arguments: tuple[str, ...]) -> bool:
+    done, said = shell.run(host, RETRYING, "", "", "apt-get", *OPTIONS, *arguments, timeout_s=UPDATE_TIMEOUT_S)
+    problem = (refusal_of_kernels(said, kernel) if kernel else None) if done else reason(said)
+    if problem:
+        report_problem(host, problem)
+    return problem is None
 
 
 def _remember_new(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:

@@ -16,6 +16,7 @@ from bringup.steps import provenance
 from bringup.steps.version_locks import allowed, locks, ours, to_lift
 from bringup.survey import Survey, unreadable
 from bringup.target import Repository, Target
+from bringup.transactions import refusal_of_kernels
 from facts import live
 from facts.packages import Index
 from operations import shell
@@ -86,21 +87,26 @@ def install(
     yield from lift(to_lift(live.survey(), (*packages, *others)))
     yield from remember(packages)
     fresh = (f"--setopt=gpu-bringup-{source.name}.metadata_expire=60",) if source else ()
-    # resolves, downloads and checks signatures; whatever is wrong fails here, before anything is unpacked
-    yield FunctionCommand(_try, (target, (*fresh, "install", "--downloadonly", *names)), {}, _timeout=INSTALL_TIMEOUT_S + 60)
+    # Resolves, downloads and checks signatures; whatever is wrong fails here, before anything is unpacked. So does a driver that would
+    # bring another kernel; headers may (RHEL 10's meta does): then the module is built for it, too.
+    kernel = live.survey()["kernel"] if choose is not None else None
+    trial = (*fresh, "install", "--downloadonly", *names)
+    yield FunctionCommand(_try, (target, kernel, trial), {}, _timeout=INSTALL_TIMEOUT_S + 60)
     yield dnf(*fresh, "install", *names, way_out=way_out)
     there = live.survey()["packages"]["installed"]
     if reinstall and any(each in there for each in packages):
         yield dnf(*fresh, "reinstall", *(each for each in packages if each in there))
 
 
-def _try(state: State, host: Host, target: Target, arguments: tuple[str, ...]) -> bool:
+def _try(state: State, host: Host, target: Target, kernel: str | None, arguments: tuple[str, ...]) -> bool:
     done, said = shell.run(host, RETRYING, "", "dnf", *OPTIONS, *arguments, timeout_s=INSTALL_TIMEOUT_S)
     for each in dnf_output.passed_over(said):
         remark(host, f"the package source {each} could not be read, and was passed over")
-    if not done:
-        report_problem(host, dnf_output.problem(said, target.driver.extra_repositories if target.driver else ()))
-    return done
+    extra = target.driver.extra_repositories if target.driver else ()
+    problem = (refusal_of_kernels(said, kernel) if kernel else None) if done else dnf_output.problem(said, extra)
+    if problem:
+        report_problem(host, problem)
+    return problem is None
 
 
 def remember(packages: tuple[str, ...]) -> Iterator[PyinfraCommand]:
