@@ -119,6 +119,10 @@ of_module='for name in nvidia nvidia-current nvidia-current-open; do
     said=$(modinfo -F "$field" $name 2>/dev/null) && [ -n "$said" ] && echo "$said" && exit; done; modinfo -F "$field" nvidia'
 job_sh module_version modinfo "field=version; $of_module"
 job_sh module_license modinfo "field=license; $of_module"
+# all modules of the running kernel by that name: of two, modprobe takes one, and a reboot does not bring the other
+# shellcheck disable=SC2016
+job_sh module_files modinfo 'find "/lib/modules/$(uname -r)/" -type f \( -name "nvidia.ko*" -o -name "nvidia-current.ko*" -o -name "nvidia-current-open.ko*" \) |
+    while IFS= read -r file; do echo "$(modinfo -F version "$file" 2>/dev/null) $file"; done'
 # a package can be installed and its program gone, which only a container's start would tell
 job_sh toolkit nvidia-ctk 'command -v nvidia-container-runtime >/dev/null || { echo "nvidia-container-runtime is missing"; exit 1; }; nvidia-ctk --version'
 job engine docker --version
@@ -141,8 +145,20 @@ if [ $manager = dpkg ]; then
         [ -r "$list" ] && awk "/^Package: /{ours = (\$2 == \"nvidia-driver-cuda\")} ours && /^Version: /{print \"nvidia-driver-cuda | \" \$2 \" | list\"}" "$list"
     done; true'
     job dpkg_audit dpkg --audit
+    # whether the running kernel's headers can be had, by the package lists; nothing where there are none, or they are compressed
+    # shellcheck disable=SC2016
+    job_sh headers_offered grep '[ ! -e "/lib/modules/$(uname -r)/build/Makefile" ] || exit 0
+        for list in /var/lib/apt/lists/*_Packages.[gxlz]*; do [ ! -e "$list" ] || exit 0; done
+        set -- /var/lib/apt/lists/*_Packages; [ -e "$1" ] || exit 0
+        if grep -qxF "Package: linux-headers-$(uname -r)" "$@"; then echo yes; else echo no; fi'
+    # units of the driver whose files are no longer the packages' (as dpkg --verify, without reading the libraries): an upgrade overwrites them
+    job_sh edited_units md5sum 'cd / && sed -n "/lib\/systemd\/system\/nvidia/p" /var/lib/dpkg/info/*nvidia*.md5sums 2>/dev/null |
+        md5sum -c 2>/dev/null | sed -n "s/^\(.*\): FAILED\$/\/\1/p"'
 elif has rpm && { [ -d /var/lib/rpm ] || [ -d /usr/lib/sysimage/rpm ]; }; then # busybox has an rpm without a database
     job_sh packages rpm "all=\$(rpm -qa --qf '%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} install installed %{ARCH}\n') || exit 1; printf '%s\n' \"\$all\" | grep -E '^gpg-pubkey|versionlock|$ours' || true"
+    # shellcheck disable=SC2016
+    job_sh edited_units rpm 'for file in /usr/lib/systemd/system/nvidia-*.service; do [ ! -f "$file" ] || rpm -Vf --nodeps "$file"; done 2>/dev/null |
+        sed -n "s/^..5.* \(\/usr\/lib\/systemd\/system\/nvidia-.*\)/\1/p" | sort -u'
 fi
 
 # --- the machine --------------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ BUILD = (
 version=$1 kernel=$2 way_out=$3
 built() {
     for module in /lib/modules/"$kernel"/updates/dkms/nvidia*.ko* /lib/modules/"$kernel"/extra/nvidia*.ko*; do
-        [ ! -e "$module" ] || return 0
+        [ ! -e "$module" ] || [ "$(modinfo -F version "$module")" != "$version" ] || return 0
     done
     return 1
 }
@@ -132,7 +132,10 @@ def driver_repository(target: Target) -> Commands:
 
 @host_operation
 def driver_packages(target: Target) -> Commands:
-    """The driver's packages, all of one version from one source; a module that does not compile is named, and its package removed."""
+    """The driver's packages, all of one version from one source; a module that does not compile is named, and its package removed.
+
+    A unit file that the user has edited, though it is a package's, is kept as a backup beside it.
+    """
     if needed("driver-packages", target) is None or target.driver is None:
         return
     driver: Driver = target.driver
@@ -147,6 +150,8 @@ def driver_packages(target: Target) -> Commands:
         yield from apt.fresh_index(target)
         steps.check_offered(driver, offered(driver.packages))
     other = to_remove(live.survey(), driver)
+    for path in live.survey()["packages"]["edited_units"]:  # the package's new version takes its place
+        yield StringCommand("cp -p", QuoteString(path), QuoteString(f"{path}.gpu-bringup-backup"))
     yield from packages.install(target, driver.packages, driver.repository, choose, others=others, way_out=driver.way_out)
     if other:  # last, so that a module that works goes only when the new one is there
         yield from apt.remove(other, kept=())
@@ -159,7 +164,7 @@ def kernel_modules(target: Target) -> Commands:
         return
     yield from apt.locks_free(target.lock_timeout_s)
     version = modules.source_version(live.survey(), target.driver)
-    for kernel in modules.unbuilt(live.survey()):
+    for kernel in modules.to_build(live.survey(), target.driver):
         given = (QuoteString(each) for each in (version or "", kernel, target.driver.way_out))
         yield StringCommand("sh", "-c", QuoteString(BUILD), "sh", *given, _timeout=BUILD_TIMEOUT_S)
 

@@ -78,7 +78,7 @@ def machine(words: str) -> Host:
 
 def as_rpm(host: Host) -> Host:
     """facts/survey.sh has no sections of dpkg and apt where there is no dpkg-query."""
-    sections = {name: value for name, value in host.sections.items() if name not in ("holds", "dpkg_audit")}
+    sections = {name: value for name, value in host.sections.items() if name not in ("holds", "dpkg_audit", "headers_offered")}
     kernel = host.sections["kernel"][1][0]
     host = Host(sections).set("repositories", "").set("packages", f"kernel-core 0:{kernel} install installed")
     if kernel.startswith("4.18"):  # RHEL 8 and its relatives boot with cgroup v1
@@ -124,6 +124,7 @@ def with_driver(host: Host, by: str, version: str, kind: str = "open", loaded: b
     now = "\n".join([*host.sections["packages"][1], *packages])
     host = host.set("packages", now).set("kernels", f"{kernel} headers=yes nvidia=yes image=yes")
     host = host.set("module_version", version).set("module_license", "Dual MIT/GPL" if kind == "open" else "NVIDIA")
+    host = host.set("module_files", f"{version} /lib/modules/{kernel}/updates/dkms/nvidia.ko")
     if by == "runfile":
         host = host.set("runfile", "/usr/bin/nvidia-uninstall")
     if not loaded:

@@ -150,7 +150,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "disks": "/dev/vda1  264212084 25128644 200000000  24% /",
                 "inodes": "/dev/vda1   16777216   445492  16331724   3% /",
                 "secure_boot": None, "selinux": None, "dkms": None, "kernel_built": "Linux version 6.1 (gcc-12)",
-                "module_version": None, "module_license": None,
+                "module_version": None, "module_license": None, "module_files": None, "headers_offered": "", "edited_units": "",
                 "toolkit": None, "engine": None, "packages": "cloud-init 22.4.2-1 install installed", "holds": "", "dpkg_audit": "",
             }
         )
@@ -213,7 +213,8 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
             for each in ("blacklist nouveau", "blacklist nova_core", "blacklist nova_drm", "options nouveau modeset=0")
         ),
         "apt_settings": f"==> {SETTINGS_FILE}\n" + APT_SETTINGS,
-        "module_version": DRIVER, "module_license": "Dual MIT/GPL", "packages": packages_of(distro, fabric),
+        "module_version": DRIVER, "module_license": "Dual MIT/GPL",
+        "module_files": f"{DRIVER} /lib/modules/{KERNELS[distro]}/updates/dkms/nvidia.ko", "packages": packages_of(distro, fabric),
         "repositories": "".join(
             f"==> /etc/apt/sources.list.d/gpu-bringup-{name}.sources\n" + SOURCES.format(name=name, keyring=f"/usr/share/keyrings/{file}")
             for name, file in (

@@ -177,10 +177,17 @@ class Sources:
         self.modules = host.folder / "modules" / NEXT / "updates" / "dkms"
         self.modules.mkdir(parents=True)
 
+    def make(self, version: str = "535.309.01", name: str = "nvidia-current.ko.xz") -> str:
+        """The line of sh that puts a module there, of which modinfo tells the version."""
+        return f"echo {version} >{self.modules}/{name}"
+
     def build(self, dkms: str = "", wait: str = "1500") -> subprocess.CompletedProcess[str]:
         tool = self.host.folder / "bin" / "dkms"
         tool.write_text(f'#!/bin/sh\necho "$@" >>{self.calls}\n{dkms}\n')
         tool.chmod(0o755)
+        modinfo = self.host.folder / "bin" / "modinfo"
+        modinfo.write_text('#!/bin/sh\n[ "$1 $2" = "-F version" ] && cat "$3"\n')
+        modinfo.chmod(0o755)
         script = BUILD.replace("/usr/src", f"{self.host.folder}/src").replace("/lib/modules", f"{self.host.folder}/modules")
         script = script.replace("/run/", f"{self.host.folder}/").replace("-w 1500", f"-w {wait}")
         return self.host.run(script, "535.309.01", NEXT, "set gpu_driver_source to nvidia")
@@ -192,7 +199,7 @@ def sources(host: Host) -> Sources:
 
 
 def test_a_module_is_built_for_a_kernel_from_its_sources_of_one_version(sources: Sources) -> None:
-    made = f"touch {sources.modules}/nvidia-current.ko.xz; exit 1"
+    made = f"{sources.make()}; exit 1"
     assert sources.build(made).returncode == 0, "whatever dkms says: the module is there"
     call = f"install --force -m nvidia-current -v 535.309.01 -k {NEXT}\n"
     assert sources.calls.read_text() == call

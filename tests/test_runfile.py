@@ -56,26 +56,70 @@ def test_an_uninstaller_that_stays_has_failed_and_its_first_error_is_said(
     assert code == 1 and said == f"gpu-bringup: nvidia-uninstall ended with {why}\n"
 
 
-def test_only_libraries_and_modules_of_the_version_that_no_package_owns_are_removed(shell: Shell) -> None:
+class Leftovers:
+    """Files of a .run driver beside those of packages, in folders of the test's own."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.libraries, self.modules = shell.folder / "usr/lib/x86_64-linux-gnu", shell.folder / "lib/modules/6.1"
+        self.sources = shell.folder / "usr/src" / f"nvidia-{LEFT}"
+        shell.tool("uname", "echo 6.1")
+        shell.tool("modinfo", 'cat "$3"')
+        for each in ("ldconfig", "depmod", "dkms"):
+            shell.tool(each)
+
+    def write(self, path: Path, version: str = LEFT) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(version)
+        return path
+
+    def remove(self, *owned: str) -> tuple[int, str]:
+        self.shell.tool(
+            "dpkg-query", f"""case "$2" in {"|".join(owned) or "none"}) echo "a-package: $2"; exit 0 ;; esac; exit 1"""
+        )
+        script = runfile.REMOVE
+        for each in ("/usr/lib", "/usr/src", "/lib/modules"):
+            script = re.sub(rf"(?<![\w]){each}\b", f"{self.shell.folder}{each}", script)
+        script = script.replace("#/usr}", f"#{self.shell.folder}/usr}}").replace('"${1#', f'"{self.shell.folder}${{1#')
+        done = self.shell.run(script, LEFT)
+        return done.returncode, done.stderr
+
+
+@pytest.fixture
+def left(shell: Shell) -> Leftovers:
+    return Leftovers(shell)
+
+
+def test_only_libraries_and_modules_of_the_version_that_no_package_owns_are_removed(left: Leftovers) -> None:
     """Owned by a package under either path of a merged /usr; of another version; by name of no version: these stay."""
-    libraries, modules = shell.folder / "usr/lib/x86_64-linux-gnu", shell.folder / "lib/modules/6.1/updates/dkms"
-    video = shell.folder / "lib/modules/6.1/kernel/drivers/video"
     names = [f"libcuda.so.{LEFT}", f"libnvidia-ml.so.{LEFT}", f"libnvidia-cfg.so.{LEFT}", f"libcuda.so.{OURS}", "libc.so.6"]
-    files = [libraries / each for each in names] + [modules / "nvidia.ko", video / "nvidia.ko", video / "nvidia-uvm.ko"]
-    for each in files:
-        each.parent.mkdir(parents=True, exist_ok=True)
-        each.write_text(OURS if each == modules / "nvidia.ko" else LEFT)
-    owned = f"{libraries}/libnvidia-ml.so.{LEFT}|{str(libraries).replace('/usr/', '/', 1)}/libnvidia-cfg.so.{LEFT}|{video}/nvidia-uvm.ko"
-    shell.tool("dpkg-query", f'case "$2" in {owned}) exit 0 ;; esac; exit 1')
-    shell.tool("modinfo", 'cat "$3"')
-    shell.tool("ldconfig")
-    shell.tool("depmod")
-    script = runfile.REMOVE.replace("/usr/lib", f"{shell.folder}/usr/lib").replace("/lib/modules", f"{shell.folder}/lib/modules")
-    script = script.replace("#/usr}", f"#{shell.folder}/usr}}").replace('"${1#', f'"{shell.folder}${{1#')
-    assert shell.run(script, LEFT).returncode == 0
-    gone = {each.name for each in files if not each.exists()} | {str(each) for each in files if not each.exists()}
-    assert gone == {f"libcuda.so.{LEFT}", str(files[0]), "nvidia.ko", str(video / "nvidia.ko")}
-    assert [each for each in shell.calls if each.startswith(("ldconfig", "depmod"))] == ["ldconfig", "depmod[-a]"]
+    libraries = [left.write(left.libraries / each) for each in names]
+    ours = left.write(left.modules / "updates/dkms/nvidia.ko", OURS)
+    video = left.modules / "kernel/drivers/video"
+    gone = [libraries[0], left.write(video / "nvidia.ko"), left.write(left.modules / "updates/nvidia.ko.xz")]
+    stays = [*libraries[1:], ours, left.write(video / "nvidia-uvm.ko")]
+    owned = (str(libraries[1]), str(libraries[2]).replace("/usr/", "/", 1), str(video / "nvidia-uvm.ko"))
+    assert left.remove(*owned) == (0, "")
+    assert [each for each in gone if each.exists()] == [] and [each for each in stays if not each.exists()] == []
+    assert [each for each in left.shell.calls if each.startswith(("ldconfig", "depmod"))] == ["ldconfig", "depmod[-a]"]
+
+
+def test_a_module_in_the_way_that_is_some_packages_stays_and_is_named(left: Leftovers) -> None:
+    module = left.write(left.modules / "kernel/nvidia-575srv/nvidia.ko")
+    code, said = left.remove(str(module))
+    assert code == 1 and module.exists()
+    assert (
+        said
+        == f"gpu-bringup: {module} ({LEFT}) is of the package a-package, and in the way of the driver's own: remove that package\n"
+    )
+
+
+def test_sources_that_dkms_would_build_anew_for_the_next_kernel_go_unless_a_package_has_them(left: Leftovers) -> None:
+    conf = left.write(left.sources / "dkms.conf")
+    assert left.remove(str(conf)) == (0, "")
+    assert not [each for each in left.shell.calls if each.startswith("dkms")]
+    assert left.remove() == (0, "")
+    assert f"dkms[remove][-m][nvidia][-v][{LEFT}][--all]" in left.shell.calls
 
 
 def test_every_folder_in_which_the_survey_finds_a_library_is_one_from_which_it_can_be_removed() -> None:

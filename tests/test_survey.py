@@ -14,7 +14,17 @@ from bringup.survey.sections import BEGIN, SurveyError
 from tests.surveys import BASES, NOW_S, Host, converged, fresh
 
 # not used, or not always: EFI says more than mokutil, and uptime is only for the start of a daemon that runs
-UNUSED = ("inhibitors", "holds", "packages", "dpkg_audit", "secure_boot", "uptime", "driver_candidates")
+UNUSED = (
+    "inhibitors",
+    "holds",
+    "packages",
+    "dpkg_audit",
+    "secure_boot",
+    "uptime",
+    "driver_candidates",
+    "headers_offered",
+    "edited_units",
+)
 NAMES = sorted(converged().sections)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from bringup.catalog import Catalog, Distro
 from bringup.policy import Refused
 from bringup.settings import Settings
-from bringup.steps.runfile import UNINSTALLER, runfile_version, unowned_libraries
+from bringup.steps.runfile import UNINSTALLER, runfile_version, unowned_libraries, unowned_modules
 from bringup.survey import Survey, known, loaded_version
 
 Source = Literal["nvidia", "distro"]
@@ -105,6 +105,10 @@ def choose_source(survey: Survey, settings: Settings, distro: Distro, present: P
         reason = f"libcuda {' and '.join(left)} is on this host, no package brought it, and programs may load it"
         way = "remove what is left of that driver, set gpu_driver_source to preinstalled to keep it"
         raise Refused("unowned-libraries", reason, way, "remove-runfile")
+    if (modules := unowned_modules(survey)) and "remove-runfile" not in settings.accept:
+        found = " and ".join(f"{each['path']} ({each['version']})" for each in modules)
+        reason = f"modprobe takes {found} before the module of the driver's packages, and a reboot will not change that"
+        raise Refused("two-modules", reason, "remove it (`dpkg -S` or `rpm -qf` tell whether a package has it)", "remove-runfile")
     return wanted
 
 

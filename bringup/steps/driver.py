@@ -86,18 +86,23 @@ def _own_archive(survey: Survey, driver: Driver) -> Change | None:
 
 
 def kernel_headers(survey: Survey, driver: Driver) -> Change | None:
-    """Headers of the running kernel, or apt succeeds and no module is there after it; and what brings those of the next one."""
+    """Headers of the running kernel, or apt succeeds and no module is there after it; and what brings those of the next one.
+
+    Where the running kernel's are gone from the archive and another one is booted next, only that one's: the missing module says so.
+    """
     there = any(each["release"] == survey["kernel"] and each["headers"] for each in survey["kernels"])
-    lacking = missing(survey, driver.headers[1:] if there else driver.headers)
+    following = next_kernel(survey)
+    gone = survey["packages"]["headers_offered"] is False and following is not None and following["release"] != survey["kernel"]
+    lacking = missing(survey, driver.headers[1:] if there or gone else driver.headers)
     if not lacking:  # installed, and yet no headers: the missing module says so
         return None
     after = with_installed(survey, lacking)
-    following = next_kernel(survey)
     for each in after["kernels"]:
-        each["headers"] = each["headers"] or each["release"] in (survey["kernel"], following and following["release"])
+        of_running = each["release"] == survey["kernel"] and not gone
+        each["headers"] = each["headers"] or of_running or each["release"] == (following and following["release"])
     why = (
         f"kernel {survey['kernel']} has no headers"
-        if not there
+        if not there and not gone
         else "the next kernel would come without headers, and so without a driver"
     )
     return Change(why, f"install {', '.join(lacking)}", after)

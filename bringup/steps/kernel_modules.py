@@ -30,6 +30,18 @@ def unbuilt(survey: Survey) -> list[str]:
     return [name for name in names if name in kernels and kernels[name]["headers"] and not kernels[name]["nvidia_module"]]
 
 
+def outdated(survey: Survey, driver: Driver) -> str | None:
+    """The version of the running kernel's only module where it is older than what DKMS would build: an upgrade whose build failed left
+    it, and no reboot makes it fit its libraries. Of several modules, steps/runfile.py has the say."""
+    module, source = known(survey["driver"]["module_version"]), source_version(survey, driver)
+    if module is None or source is None or not versions.is_driver(module) or not versions.is_driver(source):
+        return None
+    if versions.at_least(module, source):
+        return None
+    has_headers = any(each["release"] == survey["kernel"] and each["headers"] for each in survey["kernels"])
+    return module if has_headers and len(known(survey["driver"]["module_files"]) or []) == 1 else None
+
+
 def source_version(survey: Survey, driver: Driver) -> str | None:
     """The version of the sources that DKMS builds from, which lie in /usr/src/NAME-VERSION; None where they are not installed."""
     found = (installed(survey, each) for each in driver.packages if "dkms" in each)
@@ -38,17 +50,28 @@ def source_version(survey: Survey, driver: Driver) -> str | None:
 
 def kernel_modules(survey: Survey, driver: Driver) -> Change | Skip | None:
     """Build the module for kernels that lack it: DKMS may have built it for another one only, and apt was content with that."""
-    lacking = unbuilt(survey) if is_built_here(driver) else []
-    if not lacking:
-        why = lacks_module(survey, driver)
-        return Skip(why) if why else None
+    names = to_build(survey, driver)
+    if not names:
+        problem = lacks_module(survey, driver)
+        return Skip(problem) if problem else None
     after = edited(survey)
     for each in after["kernels"]:
-        each["nvidia_module"] = each["nvidia_module"] or each["release"] in lacking
-    if survey["kernel"] in lacking:  # which can then be loaded
-        after["driver"]["module_version"] = source_version(survey, driver)
+        each["nvidia_module"] = each["nvidia_module"] or each["release"] in names
+    source = source_version(survey, driver)
+    if survey["kernel"] in names:  # which can then be loaded
+        after["driver"]["module_version"] = source
         after["driver"]["module_license"] = LICENSES[driver.kind]
-    return Change(f"{', '.join(lacking)} without nvidia module", f"build it for {', '.join(lacking)} with DKMS", after)
+    lacking, old = unbuilt(survey), outdated(survey, driver)
+    why = [f"{', '.join(lacking)} without nvidia module"] if lacking else []
+    why += [f"the module of {survey['kernel']} is of {old}, and its packages are of {source}"] if old else []
+    return Change("; ".join(why), f"build it for {', '.join(names)} with DKMS", after)
+
+
+def to_build(survey: Survey, driver: Driver) -> list[str]:
+    """The kernels to build the module for."""
+    if not is_built_here(driver):
+        return []
+    return list(dict.fromkeys([*([survey["kernel"]] if outdated(survey, driver) else []), *unbuilt(survey)]))
 
 
 def is_built_here(driver: Driver) -> bool:

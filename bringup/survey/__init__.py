@@ -54,13 +54,22 @@ class Kernel(TypedDict):
     image: bool
 
 
+class ModuleFile(TypedDict):
+    path: str
+    version: str  # empty where the file does not tell
+
+
 class Driver(TypedDict):
-    """`loaded_*` is what the kernel runs, `module_*` what modprobe would load, `libraries` the versions of libcuda on disk."""
+    """`loaded_*` is what the kernel runs, `module_*` what modprobe would load, `libraries` the versions of libcuda on disk.
+
+    `module_files`: each nvidia.ko for the running kernel, of which modprobe would load one.
+    """
 
     loaded_version: Read[str]
     loaded_text: Read[str]
     module_version: Read[str]
     module_license: Read[str]
+    module_files: Read[list[ModuleFile]]
     libraries: list[str]
     device_nodes: list[str]
     smi: Read[str]
@@ -105,6 +114,8 @@ class Packages(TypedDict):
     keyrings: dict[str, str]  # path -> base64 of its bytes
     preferences: dict[str, str | Unreadable]
     settings: dict[str, str | Unreadable]  # our own files in apt.conf.d
+    headers_offered: bool | None  # the running kernel's; looked at where they lack; None: the package lists do not tell
+    edited_units: list[str]  # files of the driver's packages in systemd's own folder that are no longer as they came
     driver_candidates: list[str]  # versions of the installed driver's package that apt knows of; [] where it is not installed
     ours: list[str]  # packages that were not there before we installed them
     disabled: list[str]  # source files that we disabled

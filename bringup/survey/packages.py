@@ -41,12 +41,19 @@ def parse_packages(got: Sections) -> Packages:
         keyrings=dict(line.split(" ", 1) for line in got.lines("keyrings")),
         preferences=got.files("apt_preferences"),
         settings=got.files("apt_settings"),
+        headers_offered={"yes": True, "no": False}.get(" ".join(_said(got, "headers_offered"))),
+        edited_units=_said(got, "edited_units"),
         driver_candidates=_candidates(got),
         ours=_noted(got, "installed_by_us"),
         disabled=_noted(got, "disabled_by_us"),
         held_by_us=_noted(got, "held_by_us"),
         dnf=dnf,
     )
+
+
+def _said(got: Sections, name: str) -> list[str]:
+    """The lines of a section that one of the package managers does not have; [] where it could not be read."""
+    return [line for line in got[name].lines if line] if name in got and got[name].status == "ok" else []
 
 
 def _noted(got: Sections, name: str) -> list[str]:
@@ -79,8 +86,7 @@ def _add_rpm(installed: dict[str, Package], name: str, version: str, arch: str, 
 
 def _candidates(got: Sections) -> list[str]:
     """apt-cache madison: `name | version | source`."""
-    lines = got["driver_candidates"].lines if "driver_candidates" in got and got["driver_candidates"].status == "ok" else []
-    return [fields[1].strip() for line in lines if len(fields := line.split("|")) == 3]
+    return [fields[1].strip() for line in _said(got, "driver_candidates") if len(fields := line.split("|")) == 3]
 
 
 def _lock(line: str) -> LockHolder:

@@ -16,6 +16,7 @@ from bringup.survey import (
     Driver,
     Kernel,
     Limits,
+    ModuleFile,
     Os,
     PciDevice,
     Read,
@@ -146,6 +147,7 @@ def _driver(got: Sections) -> Driver:
         loaded_text=text,
         module_version=_tool(got, "module_version"),
         module_license=_tool(got, "module_license"),
+        module_files=got.read("module_files", _module_files),
         libraries=sorted(libraries),
         device_nodes=got.lines("device_nodes"),
         smi=got.text("smi"),
@@ -169,6 +171,12 @@ def _tool(got: Sections, name: str) -> Read[str]:
     if section.status == "failed" and section.lines[:1] == ["exit 1"] and "not found" in section.text:
         return None
     return got.read(name, _modinfo)
+
+
+def _module_files(section: Section) -> list[ModuleFile]:
+    """`VERSION PATH`, or a path alone after a blank."""
+    found = (line.partition(" ") for line in section.lines)
+    return [ModuleFile(path=path, version=version) for version, _, path in found if path]
 
 
 def _modinfo(section: Section) -> str | Unreadable | None:

@@ -129,6 +129,29 @@ def uninstaller_fails(host: Host, *, fails: bool) -> None:
     host.run(f"{'touch' if fails else 'rm -f'} /run/nvidia-uninstall-fails", sudo=True)
 
 
+def module_in_the_way(host: Host, version: str) -> str:
+    """A module of another version, as built by hand, that modprobe prefers to the packages'; returns its path."""
+    (package,) = repository.package_files(version, host.spec.distro).glob("nvidia-kernel-open-dkms_*.deb")
+    stdin = base64.encodebytes(package.read_bytes()).decode()
+    path = f"/lib/modules/{host.run('uname -r').stdout.strip()}/extra/nvidia.ko"
+    host.run(
+        f"""
+        base64 -d >/var/tmp/module.deb && dpkg-deb -x /var/tmp/module.deb /var/tmp/module && mkdir -p {path.rsplit("/", 1)[0]}
+        cp /var/tmp/module/usr/src/nvidia-*/stand-in/nvidia.ko {path} && rm -r /var/tmp/module /var/tmp/module.deb
+        echo 'search extra updates built-in' >/etc/depmod.d/by-hand.conf && depmod""",
+        sudo=True,
+        stdin=stdin,
+    )
+    return path
+
+
+def edit_unit(host: Host, name: str) -> str:
+    """A line of the user's in a unit file that is a package's; returns its path."""
+    path = f"/usr/lib/systemd/system/{name}"
+    host.run(f"echo '# --uvm-persistence-mode is wanted here' >>{path} && systemctl daemon-reload", sudo=True)
+    return path
+
+
 def install(host: Host, version: str, packages: tuple[str, ...]) -> None:
     """Packages of one driver version by dpkg, past the package sources and whatever they depend on.
 

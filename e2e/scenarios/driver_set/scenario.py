@@ -6,7 +6,7 @@ from e2e import expect
 from e2e.as_planned import expect_converged, expect_no_changes
 from e2e.lab import faults
 from e2e.lab.host import Host
-from e2e.scenario import Scenario
+from e2e.scenario import GPU_HOST, Scenario
 
 OLDER = "580.159.04"
 FABRIC = "nvidia-fabricmanager"
@@ -31,6 +31,7 @@ class DriverSet(Scenario):
             expect.equal("the fabric manager of lab-1", self._version(one, FABRIC), "")
             expect.equal("the fabric manager of lab-2", self._version(two, FABRIC), self.driver["lab-2"])
             two.run(f"systemctl is-active {FABRIC}")
+        self.unit = faults.edit_unit(one, "nvidia-persistenced.service")
         faults.install(one, OLDER, ("libcuda1",))
         faults.install(two, OLDER, (FABRIC,))
 
@@ -47,6 +48,8 @@ class DriverSet(Scenario):
             expect.equal(f"the {odd} of {host.name}", self._version(host, odd), self.driver[host.name], run.log)
             expect.equal(f"the boot id of {host.name}", host.boot_id(), self.boots[host.name], run.log)
         self.host("lab-2").run(f"systemctl is-active {FABRIC}")
+        expect.contains("what is said of the unit that was edited", run.output, f"{self.unit} is a package's file and was edited")
+        self.host("lab-1").run(f"grep -q uvm-persistence-mode {self.unit}.gpu-bringup-backup")
 
     @override
     def idempotence(self) -> None:
@@ -54,11 +57,25 @@ class DriverSet(Scenario):
 
     @override
     def verify(self) -> None:
+        with self.case(
+            "a module of another version that no package brought, which modprobe prefers: refused by name, removed where accepted"
+        ):
+            two = self.host("lab-2")
+            path = faults.module_in_the_way(two, OLDER)
+            run = self.deploy("two modules", GPU_HOST, "--limit", "lab-2").expect_exit(1)
+            result = run.expect_problem("lab-2", "refused", f"modprobe takes {path} ({OLDER})", "remove-runfile")
+            expect.nothing("step done on lab-2", result["changed"], run.log)
+            accept = {"gpu_accept": ["container-host", "remove-runfile"]}
+            accepted = self.inventory("accepted", {"lab-2": accept})
+            run = expect_converged(self.deploy("two modules accepted", inventory=accepted), ["lab-2"], reboots=0)
+            expect.true("runfile-out" in run.result("lab-2")["changed"], "runfile-out on lab-2", run.result("lab-2"), run.log)
+            two.run(f"[ ! -e {path} ]")
+            expect_no_changes(self.deploy("two modules again", inventory=accepted), ["lab-2"])
         with self.case("under a GPU process the set is not made one: refused by name, the process goes on"):
             one = self.host("lab-1")
             faults.gpu_process(one)
             faults.install(one, OLDER, ("libcuda1",))
-            run = self.deploy("in use", "deploys/gpu_host.py", "--limit", "lab-1").expect_exit(1)
+            run = self.deploy("in use", GPU_HOST, "--limit", "lab-1").expect_exit(1)
             result = run.expect_problem("lab-1", "refused", "GPU processes", "train-model", "drain")
             expect.nothing("step done on lab-1", result["changed"], run.log)
             one.run("pgrep -x train-model")
