@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 from . import runner
+from .hardware.kit import make_kit
 from .lab import machine, rpm
 from .lab.command import say
 from .lab.distros import DISTROS
@@ -78,10 +80,15 @@ def scenarios(arguments: argparse.Namespace) -> int:
 
 
 def possible(arguments: argparse.Namespace) -> int:
-    why = runner.impossible()
+    why = machine.impossible()
     if why is not None:
         print(why)
     return 0 if why is None else 1
+
+
+def kit(arguments: argparse.Namespace) -> int:
+    make_kit(arguments.folder, arguments.toolkit)
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,9 +126,16 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("test", help="run scenarios in a lab of their own; without a name those of the short tier")
     which = verb.add_mutually_exclusive_group()
     which.add_argument("names", nargs="*", default=[], metavar="NAME")
-    which.add_argument("--all", action="store_true", help="every scenario")
+    which.add_argument("--all", action="store_true", help="every scenario that needs no GPU")
     verb.add_argument("--keep", action="store_true", help="end at the first failure, and leave the hosts as they are")
     verb.set_defaults(verb=test)
+
+    verb = verbs.add_parser("kit", help="make what `test hardware` needs on a machine with a GPU and no network")
+    verb.add_argument("folder", type=Path, metavar="FOLDER", help="where; carry it there, and name it in GPU_BRINGUP_KIT")
+    verb.add_argument(
+        "--toolkit", type=Path, metavar="DEBS", help="a folder of NVIDIA's container toolkit packages, of one version"
+    )
+    verb.set_defaults(verb=kit)
 
     verb = verbs.add_parser("converge", help="bring a scenario's hosts to where its converge phase ends, and leave them so")
     verb.add_argument("name", metavar="NAME")

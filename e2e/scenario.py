@@ -6,10 +6,12 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from .expect import Failed
+from .lab import machine
 from .lab.errors import LabError
 from .lab.host import Host
 from .lab.lab import Lab
@@ -31,13 +33,16 @@ lab = ([(name, {{**data, **_more[name]}}) for name, data in _hosts if name in _m
 """
 
 
+_lab_impossible = cache(machine.impossible)
+
+
 class Scenario:
     """One scenario; a subclass writes the phases that it needs, and its docstring says in one line what it shows.
 
     Phases run in the order of PHASES. When one raises Failed or LabError the others are left out, and the next scenario begins.
     """
 
-    tier: ClassVar[Literal["short", "all"]] = "short"
+    tier: ClassVar[Literal["short", "all", "hardware"]] = "short"
 
     def __init__(self, name: str, labs: SharedLab, folder: Path) -> None:
         """folder: where the transcripts of this scenario lie."""
@@ -46,6 +51,12 @@ class Scenario:
         """Of cases, in the phase that is running."""
         self.lab: Lab
         self._runs = 0
+
+    @staticmethod
+    def impossible() -> str | None:
+        """Why this machine cannot run the scenario, in words that follow "since"; None when it can."""
+        why = _lab_impossible()
+        return None if why is None else f"this machine cannot hold the lab: {why}"
 
     def create(self) -> None:
         """The hosts: fresh ones."""

@@ -40,6 +40,22 @@ ip link add gblprobe type veth peer name host0
 """
 
 
+def impossible() -> str | None:
+    """Why this machine cannot hold the lab, in one sentence, or None when it can. Leaves nothing behind."""
+    try:
+        check_root()
+        check_packages()
+        STATE.mkdir(parents=True, exist_ok=True)
+        try:
+            check_namespaces()
+        finally:
+            if not any(STATE.iterdir()):
+                STATE.rmdir()
+    except (LabError, OSError) as problem:
+        return str(problem)
+    return None
+
+
 def check_root() -> None:
     """LabError when this process is not root."""
     if os.geteuid() != 0:

@@ -163,7 +163,7 @@ def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) 
         if offer.headers:
             packages.build_headers(folder, kernel)
         packages.build_keyring(folder, binary_key, address(network), distro.product)
-        _index(folder, offer.signed_by, "NVIDIA CUDA", group)
+        index(folder, offer.signed_by, "NVIDIA CUDA", group)
     binary_key.unlink()
     flat = toolkit / "stable" / "deb" / "amd64"
     for version in packages.TOOLKITS:
@@ -171,8 +171,8 @@ def _fill(root: Path, network: Network, kernel: str, offer: Offer, group: Path) 
     keys.export("toolkit", group, toolkit / "gpgkey")
     line = f"deb {address(network)}/libnvidia-container/stable/deb/$(ARCH) /\n"
     (flat.parent / "nvidia-container-toolkit.list").write_text(line)
-    _index(flat, "toolkit", "libnvidia-container", group)
-    _index(_made(root / "unsigned"), None, "somebody's", group)
+    index(flat, "toolkit", "libnvidia-container", group)
+    index(_made(root / "unsigned"), None, "somebody's", group)
     if any(DISTROS[name].family == "el" for name in offer.distros):
         _fill_el(root, kernel, offer, flat, group)
 
@@ -216,7 +216,7 @@ def _driver_packages(driver: packages.DriverRelease, distro: Distro) -> Path:
     return folder
 
 
-def _index(folder: Path, key: str | None, label: str, group: Path) -> None:
+def index(folder: Path, key: str | None, label: str, group: Path) -> None:
     """Makes a folder of packages a flat repository, signed if there is a key."""
     (folder / "Packages").write_text(run(["env", "-C", str(folder), "apt-ftparchive", "packages", "."]))
     run(["gzip", "--keep", "--no-name", str(folder / "Packages")])

@@ -29,11 +29,11 @@ USER = "admin"
 PASSWORD = "lab $ecret's"  # noqa: S105 - with a space, a dollar and a quote, so that careless quoting shows
 """Of the user on every host; some hosts want it for sudo."""
 
-_PACKAGES = (
+PACKAGES = (
     "ca-certificates", "dbus", "iproute2", "kmod", "libpam-systemd", "netbase", "openssh-server", "procps",
     "sudo", "systemd", "systemd-sysv", "udev",
 )  # fmt: skip
-_LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
+LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*")
 # Debian's Docker, unpacked where nothing looks for it
 _HIDE_DOCKER = (
     f'chroot "$1" sh -c "mkdir -p /{el.HIDDEN}/docker && cd /tmp && apt-get download {" ".join(el.DOCKER_DEBS)} && '
@@ -85,16 +85,16 @@ def _base(wanted: Distro) -> str:
 def _packages_command(distro: Distro, mirror: Mirror) -> list[str]:
     suite = distro.suite
     # no host of the lab ever loses its page cache, so dpkg need not wait for the disk
-    options = ["force-unsafe-io", *(f"path-exclude={path}" for path in _LEFT_OUT), "path-include=/usr/share/doc/*/copyright"]
-    packages = ",".join((*_PACKAGES, *distro.packages))
+    options = ["force-unsafe-io", *(f"path-exclude={path}" for path in LEFT_OUT), "path-include=/usr/share/doc/*/copyright"]
+    packages = ",".join((*PACKAGES, *distro.packages))
     hooks = [f"--customize-hook={_HIDE_DOCKER}"] if distro.family == "el" else []
     return [
         "mmdebstrap", "--variant=minbase", f"--include={packages}", *hooks, *(f"--dpkgopt={option}" for option in options),
-        suite, "-", *_sources(suite, mirror),
+        suite, "-", *debian_sources(suite, mirror),
     ]  # fmt: skip
 
 
-def _sources(suite: str, mirror: Mirror, components: str = "main") -> list[str]:
+def debian_sources(suite: str, mirror: Mirror, components: str = "main") -> list[str]:
     return [
         f"deb {mirror.debian} {suite} {components}",
         f"deb {mirror.debian} {suite}-updates {components}",
