@@ -46,10 +46,10 @@ def driver() -> Iterator[Measured]:
     lab-1, whose exchanges are counted, has a sudo that does not ask: pyinfra's handling of a password is two more, once a run.
     """
     own_lab.choose(["", "test"])  # a lab that is up is not ours to end
-    from e2e import runner
+    from e2e.lab import machine
     from e2e.lab.lab import Lab
 
-    why = runner.impossible()
+    why = machine.impossible()
     if why is not None:
         print(f"driver: left out, since this machine cannot hold the lab: {why}", file=sys.stderr)
         return

@@ -27,11 +27,10 @@ FORGET = 'docker image rm -f "$(docker image ls -q --no-trunc "$0" | head -n 1)"
 def images() -> Iterator[Measured]:
     """The issue's targets: at most 5 % over docker pull; memory of the control machine does not grow with the image."""
     own_lab.choose(["", "test"])  # a lab that is up is not ours to end
-    from e2e import runner
-    from e2e.lab import registry, registry_faults
+    from e2e.lab import machine, registry, registry_faults
     from e2e.lab.lab import Lab
 
-    why = runner.impossible()
+    why = machine.impossible()
     if why is not None:
         print(f"images: left out, since this machine cannot hold the lab: {why}", file=sys.stderr)
         return

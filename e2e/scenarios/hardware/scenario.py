@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
+from bringup.steps.images import warm_name
 from e2e import expect
 from e2e.hardware import host, image, services
 from e2e.hardware.paths import KIT, REPOSITORIES, ROOT_ARCHIVE, SSH_PORT
@@ -78,6 +79,12 @@ class Hardware(Scenario):
             self._survival()
         with self.case("start-up times by way of injection"):
             self._startup()
+        with self.case("the speed of the GPU"):
+            self._fact("benchmark", "facts.verification.GpuBenchmark", f"image={self.reference}")
+        with self.case("an image that is quick to start, measured before and after"):
+            self._prewarm()
+        with self.case("the standard proof"):
+            self._standard()
 
     @override
     def destroy(self) -> None:
@@ -85,10 +92,9 @@ class Hardware(Scenario):
             shutil.copy(host.CONSOLE, self.folder / "console.log")
         host.destroy()
 
-    def _gpu_host(self, what: str) -> Run:
-        done = self.deploy(
-            what, GPU_HOST, "--data", "gpu_driver_source=preinstalled", inventory=self.inventory_file, timeout_s=500
-        )
+    def _gpu_host(self, what: str, *more: str) -> Run:
+        done = self.deploy(what, GPU_HOST, *more, inventory=self.inventory_file, timeout_s=400)
+        self._keep(f"result {what}", done.results.get(host.NAME))
         done.expect_exit(0)
         result = done.result(host.NAME)
         expect.equal("how the host ended", [result["ended"], result["function"]], ["done", "proven"], done.log)
@@ -105,6 +111,19 @@ class Hardware(Scenario):
             expect.equal("its start", host.run_on_host(f"docker inspect -f '{{{{.State.StartedAt}}}}' {name}"), before)
         finally:
             host.run_on_host(f"docker rm -f {name}")
+
+    def _prewarm(self) -> None:
+        done = self.deploy(
+            "prewarm", "deploys/images.py", "--data", "gpu_image_prewarm=image", inventory=self.inventory_file, timeout_s=400
+        )
+        self._keep("result prewarm", done.results.get(host.NAME))
+        done.expect_exit(0)
+        warm = warm_name(self.reference)
+        self._fact("startup warm", "facts.verification.CudaStartup", f"image={warm}", "injection=cdi", f"runs={_STARTS}")
+
+    def _standard(self) -> None:
+        done = self._gpu_host("standard", "--data", "gpu_verify=standard")
+        self._keep("seconds standard", done.seconds)
 
     def _startup(self) -> None:
         for injection in ("cdi", "runtime"):
@@ -140,6 +159,7 @@ class Hardware(Scenario):
             "_sudo": True,
             "gpu_accept": ["container-host"],
             "gpu_docker_source": "existing",
+            "gpu_driver_source": "preinstalled",
             "gpu_images": [self.reference],
             **({"gpu_repositories": json.loads(described.read_text())} if described.exists() else {}),
         }
