@@ -32,17 +32,24 @@ _OCI = "application/vnd.oci.image"
 _ASK = """
 import importlib.metadata as metadata, json, re, sys
 import torch
+def wanted(requirement, extras):
+    marker = requirement.partition(";")[2]
+    return "extra ==" not in marker or any(re.search("extra == .%s." % re.escape(each), marker) for each in extras)
+
+
 found, asked = {}, ["torch", "numpy"]
 while asked:
-    name = asked.pop().lower().replace("_", "-")
-    if name in found:
+    name, extras = re.match(r"([A-Za-z0-9._-]+)\\s*(?:\\[(.*?)\\])?", asked.pop()).groups()
+    key = (name.lower().replace("_", "-"), extras)
+    if key in found:
         continue
     try:
-        distribution = metadata.distribution(name)
+        distribution = metadata.distribution(key[0])
     except metadata.PackageNotFoundError:
         continue
-    found[name] = [str(distribution.locate_file(each)) for each in distribution.files or []]
-    asked += [re.match(r"[A-Za-z0-9._-]+", each)[0] for each in distribution.requires or [] if "extra ==" not in each]
+    found[key] = [str(distribution.locate_file(each)) for each in distribution.files or []]
+    named = [each.strip() for each in (extras or "").split(",")]
+    asked += [each for each in distribution.requires or [] if wanted(each, named)]
 print(json.dumps({"prefix": sys.prefix, "base": sys.base_prefix, "executable": sys.executable, "torch": torch.__version__,
                   "cuda": torch.version.cuda, "files": [each for files in found.values() for each in files]}))
 """
