@@ -126,7 +126,7 @@ def _kernel(target: Target, sample: Sample | None, problem: str | None, seen: Sm
     if sample["failed"]:
         return Check(name, "fail", sample["failed"])
     count = len(sample["probe"].get("gpus", []))
-    right = f"a right result from a kernel on {count} GPUs, by {sample['probe'].get('torch')}"
+    right = f"a right result from a kernel on {count} GPU{'s' * (count != 1)}, by {sample['probe'].get('torch')}"
     if count == 1 and seen and seen["gpus"] and all(each["mig"] == "Enabled" for each in seen["gpus"]):
         return Check(name, "pass", f"{right} (a process sees one MIG instance)")
     if count != target.expected_gpus:

@@ -212,7 +212,7 @@ def benchmark(output: list[str]) -> Benchmark:
             found[key] = first.partition(" ")[2].strip()
             return found
     for line in output:
-        link = re.match(r"topology GPU0\s+X\s+(\S+)", line)
+        link = re.match(r"topology GPU0\s+X\s+(NV\d+|PIX|PXB|PHB|NODE|SYS)\b", line)
         found["link"] = link.group(1) if link else found["link"]
     for line in reversed(output):
         if line.startswith("{"):

@@ -15,7 +15,7 @@ Break = Callable[[str, str, str], Catalog]
 
 
 def test_check_is_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["catalog", "check", "--today", "2026-11-30"]) == 0
+    assert main(["catalog", "check", "--today", "2026-12-01"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("0 errors, ")
 
 

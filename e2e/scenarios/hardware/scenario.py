@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shutil
+import time
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 from typing_extensions import override
 
@@ -31,6 +34,8 @@ class Hardware(Scenario):
 
     reference: str
     inventory_file: Path
+    measured: dict[str, object]
+    """What goes to measured.json: data for the project, beside the transcripts."""
 
     @staticmethod
     @override
@@ -44,6 +49,12 @@ class Hardware(Scenario):
     @override
     def create(self) -> None:
         python = image.ask_python()
+        self.measured = {
+            "schema": 1,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": {"kernel": platform.release(), "cores": os.cpu_count(), "torch": python.torch},
+            "seconds": {},
+        }
         host.create()
         services.serve()
         self.reference = image.push_image(python)
@@ -88,13 +99,14 @@ class Hardware(Scenario):
 
     @override
     def destroy(self) -> None:
+        (self.folder / "measured.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         if host.CONSOLE.exists():
             shutil.copy(host.CONSOLE, self.folder / "console.log")
         host.destroy()
 
     def _gpu_host(self, what: str, *more: str) -> Run:
         done = self.deploy(what, GPU_HOST, *more, inventory=self.inventory_file, timeout_s=400)
-        self._keep(f"result {what}", done.results.get(host.NAME))
+        self._keep_run(what, done)
         done.expect_exit(0)
         result = done.result(host.NAME)
         expect.equal("how the host ended", [result["ended"], result["function"]], ["done", "proven"], done.log)
@@ -116,14 +128,13 @@ class Hardware(Scenario):
         done = self.deploy(
             "prewarm", "deploys/images.py", "--data", "gpu_image_prewarm=image", inventory=self.inventory_file, timeout_s=400
         )
-        self._keep("result prewarm", done.results.get(host.NAME))
+        self._keep_run("prewarm", done)
         done.expect_exit(0)
         warm = warm_name(self.reference)
         self._fact("startup warm", "facts.verification.CudaStartup", f"image={warm}", "injection=cdi", f"runs={_STARTS}")
 
     def _standard(self) -> None:
-        done = self._gpu_host("standard", "--data", "gpu_verify=standard")
-        self._keep("seconds standard", done.seconds)
+        self._gpu_host("standard", "--data", "gpu_verify=standard")
 
     def _startup(self) -> None:
         for injection in ("cdi", "runtime"):
@@ -131,18 +142,21 @@ class Hardware(Scenario):
             self._fact(f"startup {injection}", *asked)
         probe = CHECKOUT / "bringup" / "probes" / "cuda_startup.py"
         bare = [run([shutil.which("python3") or "python3", str(probe)], timeout_s=180) for _ in range(_STARTS)]
-        self._keep("startup bare", bare)
+        self._keep("startup bare", [json.loads(each.strip().splitlines()[-1]) for each in bare])
 
-    def _fact(self, what: str, *asked: str) -> Any:
+    def _fact(self, what: str, *asked: str) -> None:
         done = self.pyinfra(what, str(self.inventory_file), "fact", *asked, "--json", timeout_s=400)
         done.expect_exit(0)
         text = done.log.with_suffix(".stdout").read_text()
         found = json.loads(text[text.index("{") :])
-        self._keep(what, found)
-        return found
+        self._keep(what, next(iter(next(iter(found.values())).values())))  # of the one fact, on the one host
+
+    def _keep_run(self, what: str, done: Run) -> None:
+        self._keep(f"result of {what}", done.results.get(host.NAME))
+        self.measured["seconds"] = {**cast(dict[str, float], self.measured["seconds"]), what: round(done.seconds, 1)}
 
     def _keep(self, what: str, found: object) -> None:
-        (self.folder / f"{what.replace(' ', '-')}.json").write_text(json.dumps(found, indent=1) + "\n")
+        self.measured[what] = found
 
     def _docker(self, options: str, command: str) -> str:
         return host.run_on_host(f"docker {options} --network none --pull never {self.reference} {command}", timeout_s=180)
@@ -160,6 +174,7 @@ class Hardware(Scenario):
             "gpu_accept": ["container-host"],
             "gpu_docker_source": "existing",
             "gpu_driver_source": "preinstalled",
+            "gpu_docker_options": {"live-restore": True},  # else a restart of Docker ends the containers, and their GPU work
             "gpu_images": [self.reference],
             **({"gpu_repositories": json.loads(described.read_text())} if described.exists() else {}),
         }
