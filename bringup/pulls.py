@@ -62,20 +62,26 @@ def parse_progress(line: str, total: int | None) -> Progress:
 def host_line(reference: str, now: Progress, speed: float) -> str:
     """What is said of one host; + speed: bytes a second."""
     size = f"{gigabytes(now.got)} of {gigabytes(now.total)}" if now.total else gigabytes(now.got)
-    left = f", {(now.total - now.got) / speed:.0f} s left" if now.total and speed > 0 and now.got < now.total else ""
+    is_coming = not now.total or now.got < now.total  # a speed of what has come would fall while layers are unpacked
+    pace = f", {gigabytes(speed)}/s" if is_coming else ""
+    left = f", {(now.total - now.got) / speed:.0f} s left" if now.total and is_coming and speed > 0 else ""
     note = f", {now.note}" if now.note else ""
-    return f"pulling {reference}: {size}, {now.finished} of {now.layers or '?'} layers, {gigabytes(speed)}/s{left}{note}"
+    return f"pulling {reference}: {size}, {now.finished} of {now.layers or '?'} layers{pace}{left}{note}"
 
 
 def fleet_line(hosts: dict[str, Progress], waiting: int, speed: float) -> str:
-    """What is said of many hosts in one line: how far they are together, and which are behind."""
+    """What is said of many hosts in one line: how far they are together, and which are behind; + speed: of all, bytes a second."""
     shares = sorted(each.share for each in hosts.values())
     median = shares[len(shares) // 2] if shares else 0.0
     behind = sorted((each.share, name) for name, each in hosts.items() if each.share < median * LAGS)
     lag = f"; behind: {', '.join(f'{name} {share:.0%}' for share, name in behind[:5])}" if behind else ""
+    more = f" and {len(behind) - 5} more" if len(behind) > 5 else ""
     wait = f", {waiting} wait" if waiting else ""
     mean = sum(shares) / len(shares) if shares else 0.0
-    return f"pulling on {len(hosts)} hosts{wait}: {mean:.0%}, {gigabytes(speed)}/s together{lag}"
+    got, total = sum(each.got for each in hosts.values()), sum(each.total or 0 for each in hosts.values())
+    size = f" ({gigabytes(got)} of {gigabytes(total)})" if total else ""
+    layers = f"{sum(each.finished for each in hosts.values())} of {sum(each.layers for each in hosts.values())} layers"
+    return f"pulling on {len(hosts)} hosts{wait}: {mean:.0%}{size}, {layers}, {gigabytes(speed)}/s together{lag}{more}"
 
 
 def gigabytes(count: float) -> str:

@@ -1,9 +1,8 @@
-"""One image onto one host: attempts, what is said meanwhile, and not too many hosts at once."""
+"""One image onto one host: attempts, and not too many hosts at once."""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,59 +14,20 @@ from gevent.lock import BoundedSemaphore
 from pyinfra import logger
 from pyinfra.api import Host
 
-from bringup.pulls import BACK_OFF_S, STALL_S, Progress, fleet_line, host_line, parse_progress
+from bringup.errors import HostError
+from bringup.pulls import BACK_OFF_S, STALL_S, Progress, parse_progress
 from bringup.references import familiar, parts
 from bringup.target import Pulling
 from operations import shell
+from operations.image_board import BOARD
 from operations.image_scripts import LOOK, PULL, STOP, SUMS, WORKER
 from operations.registry import authorization, explained
 
 LIMIT_S = 6 * 3600  # of one attempt: 40 GB over 20 Mbit/s
 LOOK_S = 1.0
-SAY_S = 10.0  # between lines without a terminal
-TOO_MANY = 4  # hosts, more than have a line each
-LOST_LOOKS = 30  # without an answer from the host
+LOST_S = 90  # without an answer from the host
 
 _places: dict[int, BoundedSemaphore] = {}
-
-
-class Board:
-    """What hosts pull now, for one who watches: a line a host, or one for all of them."""
-
-    def __init__(self) -> None:
-        self.now: dict[str, tuple[str, Progress, float]] = {}  # host -> image, how far, bytes a second
-        self.waiting = 0
-        self.said_at = 0.0
-
-    def show(self, host: Host, reference: str, progress: Progress, speed: float) -> None:
-        self.now[host.name] = (reference, progress, speed)
-        terminal = sys.stderr.isatty()
-        if time.monotonic() - self.said_at < (LOOK_S if terminal else SAY_S):
-            return
-        self.said_at = time.monotonic()
-        lines = list(self.lines())
-        if terminal:  # over the line before; pyinfra writes there too, and clears it
-            sys.stderr.write(f"\r\033[K    {' | '.join(lines)[:150]}")
-            sys.stderr.flush()
-            return
-        for line in lines:
-            logger.info(line)
-
-    def lines(self) -> Iterator[str]:
-        if len(self.now) <= TOO_MANY:
-            yield from (f"[{name}] {host_line(*each)}" for name, each in self.now.items())
-        else:
-            yield fleet_line(
-                {name: each for name, (_, each, _) in self.now.items()},
-                self.waiting,
-                sum(speed for _, _, speed in self.now.values()),
-            )
-
-    def leave(self, host: Host) -> None:
-        self.now.pop(host.name, None)
-
-
-BOARD = Board()
 
 
 @contextmanager
@@ -106,12 +66,14 @@ def pull(host: Host, reference: str, pulling: Pulling, arch: str, total: int | N
                 host.log(f"{found.sentence}; tried again in {wait_s} s", logger.warning)
                 gevent.sleep(wait_s)
             return None
+        except HostError as error:
+            return str(error)
         finally:
             BOARD.leave(host)
 
 
 def _attempt(host: Host, reference: str, pulling: Pulling, total: int | None) -> str | None:
-    """None when it is there, else what Docker said."""
+    """None when it is there, else what Docker said. Raises HostError for a host that does not answer."""
     image = parts(reference)
     folder = f"/run/gpu-bringup-pull/{sha256(reference.encode()).hexdigest()[:16]}"
     path = f"/images/create?fromImage={quote(image.name, safe='')}&tag={quote(image.digest or str(image.tag), safe='')}"
@@ -119,15 +81,20 @@ def _attempt(host: Host, reference: str, pulling: Pulling, total: int | None) ->
         host, PULL, folder, path, str(LIMIT_S), SUMS, WORKER, stdin=(authorization(pulling, image.registry),)
     )
     if not success:
-        return said or "the host did not answer"
-    began = last_news = time.monotonic()
-    before, lost = Progress(), 0
+        raise HostError(
+            f"a pull could not be started on the host ({said[-200:] or 'it did not answer'}): is it up, has /run room?"
+        )
+    began = last_news = answered = time.monotonic()
+    before = Progress()
     while True:
-        success, said = shell.run(host, LOOK, folder)
-        lost = 0 if success else lost + 1
+        success, said = shell.run(host, LOOK, folder, timeout_s=LOST_S // 3)
+        answered = time.monotonic() if success else answered
         gevent.sleep(0 if success else LOOK_S)
-        if lost > LOST_LOOKS:
-            return f"the host did not answer for {LOST_LOOKS} looks: {said}"
+        if time.monotonic() - answered > LOST_S:
+            raise HostError(
+                f"the host did not answer for {LOST_S} s while it pulled {familiar(reference)} ({said[-120:]}): is it up? "
+                "The next run joins a pull that goes on"
+            )
         lines = said.splitlines() if success else []
         for line in lines:
             kind, _, rest = line.partition(" ")

@@ -141,10 +141,17 @@ def test_progress_in_words() -> None:
     now = parse_progress("7 4 1200000000 3100000000 unpacking", 3_000_000_000)
     assert now == Progress(7, 4, 1_200_000_000, 3_000_000_000, "unpacking")
     assert host_line("a:1", now, 100e6) == "pulling a:1: 1.2 GB of 3.0 GB, 4 of 7 layers, 100.0 MB/s, 18 s left, unpacking"
+    assert host_line("a:1", Progress(7, 4, 3_000_000_000, 3_000_000_000, "unpacking"), 90e6) == (
+        "pulling a:1: 3.0 GB of 3.0 GB, 4 of 7 layers, unpacking"
+    )
     assert parse_progress("", None) == Progress() and parse_progress("7 4 9 0", None).total is None
     assert host_line("a:1", Progress(), 0) == "pulling a:1: 0 kB, 0 of ? layers, 0 kB/s"
 
 
 def test_many_hosts_are_one_line_that_names_who_is_behind() -> None:
     hosts = {f"gpu-{number}": Progress(7, 3, 500, 1000) for number in range(9)} | {"gpu-9": Progress(7, 1, 100, 1000)}
-    assert fleet_line(hosts, 2, 8e8) == "pulling on 10 hosts, 2 wait: 46%, 800.0 MB/s together; behind: gpu-9 10%"
+    assert fleet_line(hosts, 2, 8e8) == (
+        "pulling on 10 hosts, 2 wait: 46% (5 kB of 10 kB), 28 of 70 layers, 800.0 MB/s together; behind: gpu-9 10%"
+    )
+    hosts |= {f"slow-{number}": Progress(7, 0, 0, 1000) for number in range(7)}
+    assert fleet_line(hosts, 0, 0).endswith("; behind: slow-0 0%, slow-1 0%, slow-2 0%, slow-3 0%, slow-4 0% and 3 more")

@@ -1,34 +1,27 @@
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Mapping
-from typing import Any
-
-import yaml
 from typing_extensions import override
 
 from e2e import expect
 from e2e.lab import image as image_of_the_lab
-from e2e.lab import registry, registry_faults, services
+from e2e.lab import registry_faults
 from e2e.lab.lab import Lab
 from e2e.pyinfra_run import Run
-from e2e.scenario import Scenario
+from e2e.scenarios.images.base import MEGABYTE, noise
+from e2e.scenarios.images.interrupted import Interrupted
+from e2e.scenarios.images.keeping import Keeping
 
-IMAGES = "deploys/images.py"
 RUNTIME = "deploys/container_runtime.py"
-MEGABYTE = 1 << 20
 SECRET = "not-to-be-seen-7f3a"  # noqa: S105 - of this scenario's own registry
 ROOT = "/var/lib/docker"
 
 
-class Images(Scenario):
+class Images(Keeping, Interrupted):
     """Three hosts pull one digest at once; a registry that fails in every way is healed or named, before the first byte where it can be."""
 
     tier = "all"
 
     first: Run
-    digest: str
 
     @override
     def create(self) -> None:
@@ -44,7 +37,7 @@ class Images(Scenario):
     @override
     def prepare(self) -> None:
         """Docker on the hosts, which trusts both registries; no driver is needed to pull."""
-        self.digest = registry_faults.make_image(self.lab.network, "train", "1", [_noise(4) for _ in range(3)])
+        self.digest = registry_faults.make_image(self.lab.network, "train", "1", [noise(4) for _ in range(3)])
         run = self.pyinfra("docker", "-y", self._inventory("docker"), "deploys/preflight.py", RUNTIME)
         run.expect_exit(0)
 
@@ -76,8 +69,12 @@ class Images(Scenario):
             self._mirrors()
         with self.case("the registry is killed in the middle of a pull and comes back"):
             self._killed()
+        with self.case("the run is killed in the middle of a pull, and the next one joins it"):
+            self._run_killed()
+        with self.case("a host loses power in the middle of a pull"):
+            self._power_lost()
         with self.case("connections that are cut"):
-            registry_faults.make_image(self.lab.network, "cut", "1", [_noise(3)])
+            registry_faults.make_image(self.lab.network, "cut", "1", [noise(3)])
             registry_faults.answer({"path": "/cut/blobs/", "cut": MEGABYTE, "times": 2})
             self._run("cut", "cut:1", limit="lab-2").expect_exit(0)
         with self.case("a login, with its password in the environment"):
@@ -95,7 +92,7 @@ class Images(Scenario):
     def verify(self) -> None:
         """What does not: one sentence each, before the first byte where that can be known, and not tried in vain."""
         network = self.lab.network
-        digest = registry_faults.make_image(network, "small", "1", [_noise(1)])
+        digest = registry_faults.make_image(network, "small", "1", [noise(1)])
         with self.case("429 with Retry-After"):
             rule = {
                 "path": "/small/",
@@ -117,7 +114,7 @@ class Images(Scenario):
             self._refused("architecture", "small:arm", None, "nothing for this host's architecture (x86_64)", "it has aarch64")
         with self.case("what an image requires of the driver"):
             needs = ["NVIDIA_REQUIRE_CUDA=cuda>=99.0"]
-            registry_faults.make_image(network, "demanding", "1", [_noise(1)], needs)
+            registry_faults.make_image(network, "demanding", "1", [noise(1)], needs)
             self._refused("requirement", "demanding:1", None, "requires cuda>=99.0 (NVIDIA_REQUIRE_CUDA)")
         with self.case("an image whose torch has no code for the GPU, by what it states and by what is inside"):
             self._without_code()
@@ -128,7 +125,7 @@ class Images(Scenario):
         """Counted where the layers come from."""
         for allowed in (1, 2):
             name = f"many-{allowed}"
-            registry_faults.make_image(self.lab.network, name, "1", [_noise(2), _noise(2)])
+            registry_faults.make_image(self.lab.network, name, "1", [noise(2), noise(2)])
             registry_faults.answer({"path": f"/{name}/blobs/", "rate": MEGABYTE})
             run = self._run(name, f"{name}:1", more={"gpu_pull_parallel": allowed}).expect_exit(0)
             spans = registry_faults.pulls(self.lab.network, name, "1").values()
@@ -139,7 +136,7 @@ class Images(Scenario):
     def _mirrors(self) -> None:
         """The lab cannot reach Docker's own registry: what comes came from the mirror."""
         registry_faults.answer()
-        digest = registry_faults.make_image(self.lab.network, "team/mirrored", "1", [_noise(16)])
+        digest = registry_faults.make_image(self.lab.network, "team/mirrored", "1", [noise(16)])
         image, mirror = "team/mirrored:1", f"http://{self._registry}"
         more = {"gpu_images": [image], "gpu_registry_mirrors": [mirror]}
         self.pyinfra("mirror", "-y", "--limit", "lab-2", self._inventory("mirror", more=more), RUNTIME).expect_exit(0)
@@ -158,7 +155,7 @@ class Images(Scenario):
     def _without_code(self) -> None:
         network, name = self.lab.network, image_of_the_lab.NAME
         states = ["NVIDIA_PYTORCH_VERSION=26.05", "CUDA_VERSION=13.0.1", "TORCH_CUDA_ARCH_LIST=7.5 8.6"]
-        registry_faults.make_image(network, "old-code", "1", [_noise(1)], states)
+        registry_faults.make_image(network, "old-code", "1", [noise(1)], states)
         self._refused("states no code", "old-code:1", None, "old-code:1 has no code for H200", "compute capability 9.0")
         registry_faults.make_variant(network, name, image_of_the_lab.TAG, "old-code", ["STANDIN_TORCH_CODE=sm_75 sm_86"])
         wanted, more = f"{name}:old-code", {"gpu_image_prewarm": "off"}
@@ -175,24 +172,8 @@ class Images(Scenario):
             again.expect_problem(host, "failed", "has no code for H200", "name another image")
         expect.nothing("request to the registry, which the lock file saves", registry_faults.requests()[before:], again.log)
 
-    def _killed(self) -> None:
-        registry_faults.make_image(self.lab.network, "slow", "1", [_noise(4) for _ in range(3)])
-        registry_faults.answer({"path": "/slow/blobs/", "rate": MEGABYTE // 2})
-        before = len(registry_faults.requests())
-        run = self.start("killed", "-y", "--limit", "lab-1", self._inventory("killed", "slow:1"), IMAGES)
-        expect.wait_until(
-            "layers to be asked for", lambda: sum("/blobs/" in each for each in registry_faults.requests()[before:]) > 3, 40
-        )
-        services.stop(self.lab.network, registry_faults.PROXY)
-        services.stop(self.lab.network, registry.SERVICE)
-        expect.true(run.is_running(), "the run to go on without the registry", "that it ended", run.log)
-        registry_faults.answer()
-        registry.serve(self.lab.network)
-        registry_faults.serve_proxy(self.lab.network)
-        run.wait(300).expect_exit(0)
-
     def _login(self) -> None:
-        registry_faults.make_image(self.lab.network, "private", "1", [_noise(1)])
+        registry_faults.make_image(self.lab.network, "private", "1", [noise(1)])
         registry_faults.answer({"path": "/v2/", "login": f"me:{SECRET}"})
         login = {"gpu_registry_login": {self._registry: {"username": "me", "password_env": "LAB_PASSWORD"}}}
         missing = self._run("no password", "private:1", limit="lab-2", more=login).expect_exit(1)
@@ -212,98 +193,13 @@ class Images(Scenario):
             "login that stays on the host", self.host("lab-2").run("ls /root/.docker/config.json || :", sudo=True).stdout.split()
         )
 
-    def _moved(self) -> None:
-        registry_faults.answer()
-        moved = registry_faults.make_image(self.lab.network, "train", "1", [_noise(1)])
-        before = len(registry_faults.requests())
-        kept = self._run("not asked", "train:1").expect_exit(0)
-        expect.nothing("request to the registry where nobody asked for a refresh", registry_faults.requests()[before:], kept.log)
-        run = self._run("refresh", "train:1", more={"gpu_images_refresh": True}).expect_exit(0)
-        expect.contains("the run that asks again", run.output, "train:1 has moved", self.digest, moved, where=run.log)
-        expect.equal("the digest in the lock file", self._locked("train:1"), moved)
-        for name in self.hosts:
-            self._expect_there(name, "train", moved)
-        after = self._run("after refresh", "train:1").expect_exit(0)
-        for name in self.hosts:
-            expect.nothing(f"change on {name} after the refresh", after.result(name)["changed"], after.log)
-
-    def _pruned(self) -> None:
-        """The image that the tag train:1 was before; a stopped container on lab-1 is made of it."""
-        self.host("lab-1").run(f"docker create --name theirs {self._registry}/train@{self.digest}", sudo=True)
-        kept = self._run("not pruned", "train:1").expect_exit(0)
-        expect.nothing("image removed unasked", kept.result("lab-2")["changed"], kept.log)
-        run = self._run("pruned", "train:1", more={"gpu_images_prune": True}).expect_exit(0)
-        expect.contains("the run that prunes", run.output, "stays: used by theirs", where=run.log)
-        for name in self.hosts:
-            images = self.host(name).run("docker image ls -a --digests --no-trunc", sudo=True).stdout
-            expect.equal(f"whether {name} has the old image", self.digest in images, name == "lab-1", run.log)
-            expect.true(self._locked("train:1") in images, f"{name} to keep the new image", images, run.log)
-        again = self._run("pruned again", "train:1", more={"gpu_images_prune": True}).expect_exit(0)
-        expect.nothing("change by a second run that prunes", again.result("lab-2")["changed"], again.log)
-
-    def _prewarmed(self) -> None:
-        registry_faults.answer()
-        image, more = f"{image_of_the_lab.NAME}:{image_of_the_lab.TAG}", {"gpu_image_prewarm": "image"}
-        found = self._run("cold", image, limit="lab-1 lab-2").expect_exit(0)
-        for name in ("lab-1", "lab-2"):
-            (warmth,) = found.result(name)["measured"]["image_warmth"].values()
-            expect.true(
-                warmth["missing"] > 0 and warmth["import_s"], f"modules without .pyc to be counted on {name}", warmth, found.log
-            )
-        expect.contains("the run that pulls", found.output, "have no valid .pyc file", "gpu_image_prewarm", where=found.log)
-        run = self._run("prewarm", image, limit="lab-1 lab-2", more=more).expect_exit(0)
-        for name in ("lab-1", "lab-2"):
-            before, after = run.result(name)["measured"]["image_warmth"].values()
-            expect.true(
-                before["missing"] > 0 == after["missing"] + after["stale"], f"nothing cold after it on {name}", after, run.log
-            )
-            warm = next(each for each in run.result(name)["measured"]["image_warmth"] if each.startswith("gpu-bringup/"))
-            starts = "'{{json .Config.Cmd}} {{json .Config.Entrypoint}} {{json .Config.Env}} {{.Config.WorkingDir}}'"
-            ways = [
-                self.host(name).run(f"docker image inspect -f {starts} {each}", sudo=True).stdout
-                for each in (warm, f"{self._registry}/{image}")
-            ]
-            expect.equal(
-                f"how the derived image starts on {name}", ways[0].replace("[]", "null"), ways[1].replace("[]", "null"), run.log
-            )
-        again = self._run("prewarm again", image, limit="lab-1 lab-2", more=more).expect_exit(0)
-        expect.nothing("change by a second run", again.result("lab-1")["changed"] + again.result("lab-2")["changed"], again.log)
-
-    def _archived(self) -> None:
-        """Written by skopeo from the real registry, named as of another one, which is never asked."""
-        registry_faults.make_image(self.lab.network, "file", "1", [_noise(2)])
-        path, name = self.folder / "file.tar", "registry.invalid/file:1"
-        address = registry.address(self.lab.network)
-        command = ["skopeo", "--insecure-policy", "copy", "--quiet", "--src-tls-verify=false"]
-        subprocess.run([*command, f"docker://{address}/file:1", f"docker-archive:{path}:{name}"], check=True, timeout=60)
-        more = {"gpu_images": [name], "gpu_images_archive": {name: str(path)}}
-        cut = self.folder / "cut.tar"
-        cut.write_bytes(path.read_bytes()[:-1_000_000])
-        refused = self._run("cut file", "", more={**more, "gpu_images_archive": {name: str(cut)}}).expect_exit(1)
-        other = self._run(
-            "other digest", "", more={**more, "gpu_images_archive": {f"{name}@{self.digest}": str(path)}}
-        ).expect_exit(1)
-        for host in self.hosts:
-            refused.expect_problem(host, "failed", str(cut), "cut off", "nothing was loaded")
-            other.expect_problem(host, "failed", self.digest, "is wanted", "nothing was loaded")
-            expect.nothing(f"image loaded on {host}", self.host(host).run(f"docker image ls -q {name}", sudo=True).stdout.split())
-        run = self._run("file", "", more=more).expect_exit(0)
-        for host in self.hosts:
-            expect.true(
-                self.host(host).run(f"docker image ls -q {name}", sudo=True).stdout, f"{name} on {host}", "nothing", run.log
-            )
-        again = self._run("file again", "", more=more).expect_exit(0)
-        expect.nothing(
-            "change by a second run", (each for host in self.hosts for each in again.result(host)["changed"]), again.log
-        )
-
     def _disks(self) -> None:
         host = self.host("lab-3")
         host.run(
             f"systemctl stop docker.socket docker && mount -t tmpfs -o size=48m tmpfs {ROOT} && systemctl start docker", sudo=True
         )
         try:
-            registry_faults.make_image(self.lab.network, "large", "1", [_noise(16)])
+            registry_faults.make_image(self.lab.network, "large", "1", [noise(16)])
             registry_faults.answer()
             before = len(registry_faults.requests())
             run = self._run("too small", "large:1", limit="lab-3").expect_exit(1)
@@ -329,63 +225,3 @@ class Images(Scenario):
     def _is_layer(self, request: str) -> bool:
         """The settings of an image are asked for as a blob too, of some hundred bytes, by the look before a pull."""
         return request in [f"GET /v2/large/blobs/{each}" for each in registry_faults.layers(self.lab.network, "large", "1")]
-
-    def _refused(self, what: str, image: str, rule: Mapping[str, Any] | None, *words: str) -> None:
-        registry_faults.answer(*([dict(rule)] if rule else []))
-        before = len(registry_faults.requests())
-        run = self._run(what, image, limit="lab-2").expect_exit(1)
-        run.expect_problem("lab-2", "failed", *words)
-        expect.nothing(f"change on lab-2 ({what})", run.result("lab-2")["changed"], run.log)
-        asked = registry_faults.requests()[before:]
-        expect.true(len(asked) < 20, "the registry not to be asked in vain", f"{len(asked)} requests", run.log)
-
-    @property
-    def _registry(self) -> str:
-        return registry_faults.proxy_address(self.lab.network)
-
-    def _run(
-        self,
-        what: str,
-        image: str,
-        *,
-        limit: str = "",
-        more: Mapping[str, Any] | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> Run:
-        selected = [word for host in limit.split() for word in ("--limit", host)]
-        return self.pyinfra(
-            what, "-y", *selected, self._inventory(what, image, more), IMAGES, timeout_s=240, environment=environment
-        )
-
-    def _inventory(self, name: str, image: str = "train:1", more: Mapping[str, Any] | None = None) -> str:
-        data = {
-            "gpu_images": [f"{self._registry}/{image}"],
-            "gpu_images_lock": str(self.folder / "images.lock.yml"),
-            "gpu_insecure_registries": [registry.address(self.lab.network), self._registry],
-            **(more or {}),
-        }
-        return str(self.inventory(name, dict.fromkeys(self.hosts, data)))
-
-    def _locked(self, image: str) -> str:
-        found: str = yaml.safe_load((self.folder / "images.lock.yml").read_text())["images"][f"{self._registry}/{image}"][
-            "digest"
-        ]
-        return found
-
-    def _expect_there(self, name: str, repository: str, digest: str, tag: str | None = None) -> None:
-        printed = (
-            self.host(name)
-            .run("docker image ls --digests --format '{{.Repository}}@{{.Digest}} {{.Repository}}:{{.Tag}}'", sudo=True)
-            .stdout
-        )
-        expect.contains(
-            f"the images of {name}",
-            printed,
-            f"{self._registry}/{repository}@{digest}",
-            *([f"{self._registry}/{tag}"] if tag else []),
-        )
-
-
-def _noise(megabytes: int) -> bytes:
-    """What no compression makes smaller."""
-    return os.urandom(megabytes * MEGABYTE)
