@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from bringup.catalog.images import Image
 from bringup.errors import nearest, wrong
-from bringup.references import is_reference
+from bringup.references import HUB, is_reference
 
 OWN = ("reference", "cuda", "torch", "sm", "ptx", "architectures", "digest", "flavour", "compat", "python", "compressed_bytes",
        "unpack_ratio", "note")  # fmt: skip
@@ -32,7 +33,17 @@ def logins(key: str, value: object) -> Mapping[str, Login]:
     """`{"nvcr.io": {"username": "$oauthtoken", "password_env": "NGC_API_KEY"}}`."""
     if not isinstance(value, Mapping):
         raise wrong(key, value, "it must be a mapping from registries to username and password_env")
-    return {str(registry): _login(f"{key}[{registry!r}]", str(registry), given) for registry, given in value.items()}
+    found = {_registry(key, registry): given for registry, given in value.items()}
+    return {registry: _login(f"{key}[{registry!r}]", registry, given) for registry, given in found.items()}
+
+
+def _registry(key: str, value: object) -> str:
+    """As references name it: Docker's own registry has several names."""
+    if not isinstance(value, str) or "/" in value or not is_reference(f"{value}/x"):
+        raise wrong(
+            key, value, "a registry is named as in references, such as nvcr.io or registry.example:5000, without https://"
+        )
+    return "docker.io" if f"{value}/" in HUB else value
 
 
 def _login(key: str, registry: str, given: object) -> Login:
@@ -99,7 +110,7 @@ def _own_image(key: str, name: str, facts: object) -> Image:
         values["compat"] = _texts(f"{key}['compat']", values["compat"])
     for each, kinds, what in (("compressed_bytes", int, "a whole number of bytes"), ("unpack_ratio", int | float, "a number")):
         found = values.get(each)
-        if found is not None and (isinstance(found, bool) or not isinstance(found, kinds) or found <= 0):
+        if found is not None and (isinstance(found, bool) or not isinstance(found, kinds) or not 0 < found < math.inf):
             raise wrong(f"{key}[{each!r}]", found, f"it must be {what}, more than 0")
     for each in ("torch", "python", "note"):
         if values.get(each) is not None and not isinstance(values[each], str):

@@ -28,8 +28,10 @@ def read_lock(path: str) -> dict[str, Locked]:
         return parse_lock(Path(path).read_text(), path)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read ({getattr(error, 'strerror', None) or 'it is no UTF-8 text'})") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} cannot be read (it is no UTF-8 text)") from None
+    except (OSError, ValueError) as error:  # ValueError: no file can have such a name
+        raise UserError(f"{path!r} of gpu_images_lock cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def locked(path: str) -> dict[str, Locked]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bringup.errors import HostError
+from bringup.errors import HostError, UserError
 from bringup.images_lock import Locked
 from operations import images_lock
 from operations.images_lock import read_lock, remember
@@ -65,3 +65,10 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path, place: s
     (tmp_path / "folder").mkdir()
     with pytest.raises(HostError, match=r"cannot be (written|read)"):
         remember(None, "registry.example/a:1", FOUND, str(tmp_path / place))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("place", "says"), [("", "Is a directory"), ("a\0b", "null"), ("latin-1.yml", "it is no UTF-8 text")])
+def test_what_cannot_be_read_is_one_sentence(tmp_path: Path, place: str, says: str) -> None:
+    (tmp_path / "latin-1.yml").write_bytes(b"schema: 1 # \xe9\n")
+    with pytest.raises(UserError, match=says):
+        read_lock(f"{tmp_path}/{place}")

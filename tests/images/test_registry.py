@@ -158,6 +158,9 @@ def test_a_password_is_read_from_the_environment_and_needed(lab: Lab, monkeypatc
         {"gpu_registry_login": {"registry.example": {"username": "me", "password_env": "P"}}}
     ).registry_login
     pulling = replace(lab.pulling, logins=logins)
+    assert set(
+        read_settings({"gpu_registry_login": {"index.docker.io": {"username": "me", "password_env": "P"}}}).registry_login
+    ) == {"docker.io"}
     monkeypatch.delenv("P", raising=False)
     with pytest.raises(HostError, match=r"the password for registry\.example is not in the environment: set P"):
         registry.authorization(pulling, "registry.example")
