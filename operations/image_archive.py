@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import tarfile
+import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -70,13 +72,15 @@ def check_archive(file: BinaryIO, path: str, reference: str, digests: Iterable[s
     try:
         with tarfile.open(fileobj=file, mode="r:*") as tar:
             _check(tar, path, reference, tuple(digests))
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        cut = (
-            "it is cut off or damaged"
-            if "unexpected end" in str(error) or "end-of-stream" in str(error)
-            else f"it is no tar file: {error}"
-        )
-        raise HostError(f"{path} is no archive of an image ({cut}): save it again with docker save, nothing was loaded") from None
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+        words = str(error).partition("\n")[0].rstrip(":")
+        is_cut = isinstance(error, zlib.error | lzma.LZMAError) or "unexpected end" in words or "end-of-stream" in words
+        what = "it is cut off or damaged" if is_cut else f"it is no tar file: {words}"
+    except (LookupError, TypeError, AttributeError) as error:  # its lists hold something else than Docker writes
+        what = f"its lists are not as Docker writes them: {type(error).__name__} {error}"
+    else:
+        return
+    raise HostError(f"{path} is no archive of an image ({what}): save it again with docker save, nothing was loaded")
 
 
 def _check(tar: tarfile.TarFile, path: str, reference: str, digests: tuple[str, ...]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import tarfile
 from base64 import b64decode
 from collections.abc import Callable
@@ -88,6 +90,42 @@ def test_what_is_none_is_one_sentence(tmp_path: Path, change: Callable[[Files], 
     with pytest.raises(HostError) as caught:
         check_file(str(path), TAG, ())
     assert says in str(caught.value) and "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "index.json", "config"])
+@pytest.mark.parametrize(
+    "value",
+    [None, 1, "x", [1], [None], {}, {"manifests": 1}, {"manifests": [{}]}, {"rootfs": 1}, [{"RepoTags": [TAG], "Config": 1}]],
+)
+def test_lists_of_another_shape_are_one_sentence(tmp_path: Path, name: str, value: object) -> None:
+    files, image_id, _ = saved()
+    name = f"blobs/sha256/{image_id[7:]}" if name == "config" else name
+    path = written(tmp_path, {**files, name: json.dumps(value).encode()})
+    with pytest.raises(HostError) as caught:
+        check_file(str(path), TAG, ())
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_an_entry_that_is_no_file_is_not_followed(tmp_path: Path, kind: bytes) -> None:
+    path = tmp_path / "link.tar"
+    with tarfile.open(path, "w") as tar:
+        entry = tarfile.TarInfo("manifest.json")
+        entry.type, entry.linkname = kind, "/etc/passwd"
+        tar.addfile(entry)
+    with pytest.raises(HostError, match=r"is no archive of an image|is damaged"):
+        check_file(str(path), TAG, ())
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_packed_file_with_a_wrong_byte_is_noticed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = written(tmp_path, saved()[0])
+    packed = bytearray(pack(path.read_bytes()))
+    packed[len(packed) // 2] ^= 0xFF
+    path.write_bytes(packed)
+    with pytest.raises(HostError, match=r"is no archive of an image|is damaged") as caught:
+        check_file(str(path), TAG, ())
+    assert "\n" not in str(caught.value)
 
 
 def test_another_image_than_is_wanted(tmp_path: Path) -> None:
