@@ -58,7 +58,7 @@ def parse_lock(text: str, name: str) -> dict[str, Locked]:
     way = f"put {name} back from your version control, or remove it to resolve all tags anew"
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: 2026-13-45 is no date
         mark = getattr(error, "problem_mark", None)
         raise UserError(f"{name} is no YAML{f' (line {mark.line + 1})' if mark else ''}: {way}") from None
     if data is None:
@@ -98,7 +98,7 @@ def _platform(entry: Mapping[str, Any]) -> Platform:
     return Platform(
         size if isinstance(size, int) else None,
         own if isinstance(own, str) else None,
-        tuple(str(each) for each in environment if isinstance(environment, list)),
+        tuple(str(each) for each in environment) if isinstance(environment, list) else (),
         _inside(entry.get("inside")),
     )
 

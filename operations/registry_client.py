@@ -184,7 +184,7 @@ def platforms(registry: Registry, image: Parts, digest: str, arch: str) -> dict[
         config = settings.get("config") or {}
         environment = config.get("Env") or []
         bearing = tuple(each for each in environment if each.startswith(BEARING))
-        has = ARCHITECTURES.get(settings["architecture"], settings["architecture"])
+        has = str(ARCHITECTURES.get(settings["architecture"], settings["architecture"]))
         return {
             **found,
             has: Platform(

@@ -41,6 +41,7 @@ def test_an_empty_file_is_an_empty_lock() -> None:
         (f"schema: 1\nimages: {{'{NAME}': {{digest: sha256:12}}}}", f"{NAME} has the digest 'sha256:12'"),
         (f"schema: 1\nimages: {{'{NAME}': sha256:12}}", "has the digest 'sha256:12'"),
         (f"schema: 1\nimages: {{'{NAME}': {{digest: {A!r}, platforms: [x]}}}}", "platforms must be a mapping"),
+        (f"schema: 1\nimages: {{'{NAME}': {{digest: {A!r}, resolved: 2026-13-45}}}}", "is no YAML"),
         ("<<<<<<< HEAD\nschema: 1\n", "is no YAML (line 2)"),
     ],
 )  # fmt: skip
@@ -48,6 +49,13 @@ def test_what_is_no_lock_file_is_one_sentence(text: str, says: str) -> None:
     with pytest.raises(UserError, match=r"(?s).*") as caught:
         parse_lock(text, "x.yml")
     assert says in str(caught.value) and "\n" not in str(caught.value) and "x.yml" in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["compressed_bytes", "image_id", "environment", "inside"])
+@pytest.mark.parametrize("value", ["7.5", "x", "true", "[1]", "{a: 1}", "null"])
+def test_what_only_saves_time_may_be_anything(field: str, value: str) -> None:
+    text = f"schema: 1\nimages: {{'{NAME}': {{digest: {A!r}, platforms: {{x86_64: {{{field}: {value}}}}}}}}}"
+    assert parse_lock(text, "x")[NAME].digest == A
 
 
 @pytest.mark.parametrize(
