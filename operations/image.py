@@ -88,7 +88,7 @@ def _refuse(host: Host, survey: Survey, target: Target, found: dict[str, Locked]
         problem = unmet(platform.environment, driver, boards) if driver else None
         if problem is not None:
             raise HostError(f"{reference}: {problem}: name another image in gpu_images, or a newer driver in gpu_driver_branch")
-        problem = unfit(reference, platform.inside, driver, boards, data) if driver else None
+        problem = unfit(parts(reference).tagged or reference, platform.inside, driver, boards, data) if driver else None
         if problem is not None:
             raise HostError(f"{problem}: name another image in gpu_images, or auto")
         libcuda = own_libcuda(platform.environment, driver) if driver else None

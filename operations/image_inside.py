@@ -45,11 +45,11 @@ def look_inside(host: Host, reference: str, target: Target, known: Inside) -> st
     inside = known if known.code else _inspected(host, reference)
     if inside is None:
         return None
-    driver = Loaded.of(target.driver.wanted, data)
+    driver, name = Loaded.of(target.driver.wanted, data), parts(reference).tagged or reference
     if not known.code:
         learned(host, reference, inside, target.pulling, survey["arch"])
-        host.log(f"{familiar(reference)}: {in_words(inside)}")
-    problem = unfit(familiar(reference), inside, driver, boards_of(survey), data) if driver else None
+        host.log(f"{name}: {in_words(inside)}")
+    problem = unfit(name, inside, driver, boards_of(survey), data) if driver else None
     if problem is None:
         return None
     shell.run(host, REMOVE, familiar(reference), familiar(str(parts(reference).tagged or reference)))
