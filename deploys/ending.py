@@ -20,10 +20,13 @@ from bringup.doctor import explain
 from bringup.performance import fleet_notes
 from bringup.report.fleet import fleet_files
 from bringup.report.text import summary_lines
-from operations import lock
-from operations.connection import is_lost
+from bringup.report.unreachable import unreachable
+from facts.connection import give_up, is_lost, transport_of
+from operations import lock, shell
 from operations.record import RUN
 from operations.revision import revision
+
+ANSWER_S = 15
 
 
 class _Watch(BaseStateCallback):
@@ -40,6 +43,8 @@ class _Watch(BaseStateCallback):
         if is_lost(host) and not result.problems:  # what a command said last is then not why it ended
             result.problems.append("the connection to the host was lost in the middle of it: is the host on? Then run this again")
         lock.release(host)
+        if transport_of(host) and not shell.run(host, ":", timeout_s=ANSWER_S)[0]:
+            give_up(host)  # else pyinfra waits for it without a limit when it disconnects
 
     @override
     @staticmethod
@@ -139,7 +144,7 @@ def complete(done: State, each: Host) -> None:
         result.notes += explain("\n".join([*result.problems, *meta.stdout_lines, *meta.stderr_lines]))
     if each not in done.activated_hosts:
         result.ended = "unreachable"
-        result.problems = result.problems or ["the host could not be reached: is it up, and is its address, user and key right?"]
+        result.problems = result.problems or [unreachable(RUN.unreached.get(each.name))]
     elif result.ended == "stopped" and not done.is_executing:
         result.ended = "planned"
     elif result.ended == "stopped":

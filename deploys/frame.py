@@ -22,7 +22,7 @@ from bringup.settings import PREFIX, Settings, read_settings
 from bringup.target import Target
 from deploys import ending
 from facts import live
-from operations.connection import keep_alive
+from facts.connection import keep_alive
 from operations.images_lock import read_lock
 from operations.record import RUN
 

@@ -6,6 +6,7 @@ from pyinfra import state
 
 from bringup.errors import HostError
 from bringup.report.plans import Found, exit_code, plan_lines
+from bringup.report.unreachable import unreachable
 from deploys.frame import plan_this_host
 from facts import live
 from operations.record import RUN
@@ -26,7 +27,7 @@ def preview() -> None:
         return
     for each in state.inventory:
         if state.is_host_in_limit(each):
-            _found.setdefault(each.name, "the host could not be reached")
+            _found.setdefault(each.name, unreachable(RUN.unreached.get(each.name)))
     summaries = {name: RUN.of(name).summary for name in _found}
     print("\n".join(plan_lines(_found, summaries, verbose=bool(state.print_noop_info))))  # print_noop_info: -v
     raise SystemExit(exit_code(_found.values()))

@@ -163,8 +163,8 @@ fi
 
 # --- the machine --------------------------------------------------------------------------------------------------------------
 ok root "$(id -u)"
+file uptime /proc/uptime # before the clock: on a busy host the two are read seconds apart, and Docker must not seem to be older than it is
 ok clock "$(date +%s.%N)"
-file uptime /proc/uptime
 file kernel_built /proc/version
 ok arch "$(uname -m)"
 ok kernel "$(uname -r)"

@@ -16,8 +16,8 @@ from bringup.steps import driver as steps
 from bringup.survey import known
 from bringup.target import Target
 from facts import live
+from facts.connection import keep_alive
 from operations import lock, shell
-from operations.connection import keep_alive
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 from operations.record import RUN, report_problem

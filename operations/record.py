@@ -20,6 +20,8 @@ class Run:
         self.started = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
         self.id = f"{self.started}-{secrets.token_hex(2)}"
         self.results: dict[str, HostResult] = {}
+        self.unreached: dict[str, str] = {}
+        """Why no connection could be made, by host name, in pyinfra's words."""
         self.reports = Path("reports")
 
     def of(self, host: str) -> HostResult:

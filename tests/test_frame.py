@@ -100,6 +100,7 @@ def test_a_run_with_a_host_that_is_not_proven_exits_1_and_the_others_are_proven(
     ):
         assert line in summary
     assert "Fedora Linux 43" in summary and str(mixed.reports) in summary
+    assert "Unable to connect to port 1 on 127.0.0.1)): nothing listens there" in summary
 
 
 def test_reports_have_one_file_of_each_kind_a_host_and_a_link_to_the_newest(mixed: Ran) -> None:
@@ -181,7 +182,7 @@ PLANS = [
     ({"@fake/new": NEW, "@fake/one": GOOD}, 0, ["none loaded -> 580", "nothing to change"]),
     ({"@fake/new": NEW, "@fake/refused": REFUSED, "@fake/cut": CUT}, 3, ["unsupported-distribution", "Fedora Linux 43"]),
     ({"@fake/one": GOOD, "@fake/cut": CUT}, 1, ["could not be surveyed"]),
-    ({"@fake/one": GOOD, "down": DOWN}, 1, ["could not be reached"]),
+    ({"@fake/one": GOOD, "down": DOWN}, 1, ["could not be reached (Could not connect"]),
 ]
 
 

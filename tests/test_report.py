@@ -22,6 +22,7 @@ from bringup.report.html import page
 from bringup.report.junit import junit
 from bringup.report.stored import json_schema, read_result
 from bringup.report.text import summary_lines
+from bringup.report.unreachable import unreachable as unreachable_because
 from tests.results import EVIL, evil, fleet, good, slow, unreachable
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "report.schema.json"
@@ -211,3 +212,27 @@ def test_a_browser_shows_the_page(count: int, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 20_000
+
+
+UNREACHED = {  # in the words of pyinfra 3.10 and paramiko 4, as they came
+    "Could not resolve hostname ([Errno -2] Name or service not known)": "is its name right?",
+    "Could not connect ([Errno None] Unable to connect to port 22 on 192.0.2.7)": "does sshd run?",
+    "Could not connect (timed out)": "does a firewall lie between?",
+    "Could not connect ([Errno 110] Connection timed out)": "does a firewall lie between?",
+    "SSH error (Error reading SSH protocol banner)": "not as an SSH server does",
+    "SSH host key error (Host key for 192.0.2.7 does not match.)": "remove its old key from known_hosts",
+    "SSH error (StrictPolicy: No host key for 192.0.2.7 found in known_hosts)": "ssh_strict_host_key_checking",
+    "Authentication error (username=admin, key=/home/a/.ssh/id) (Authentication failed.)": "are its user and its key right?",
+    "a new sort\n of trouble": "address, user and key right?",
+}
+
+
+@pytest.mark.parametrize(("said", "next_step"), UNREACHED.items())
+def test_why_a_host_could_not_be_reached_is_one_sentence_with_the_next_step(said: str, next_step: str) -> None:
+    sentence = unreachable_because(said)
+    assert sentence.endswith("?") or "known_hosts" in sentence
+    assert next_step in sentence and "\n" not in sentence and "Errno" not in sentence
+
+
+def test_without_a_known_reason_nothing_is_made_up() -> None:
+    assert unreachable_because(None) == "the host could not be reached: is it up, and is its address, user and key right?"

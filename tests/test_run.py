@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
@@ -22,6 +23,7 @@ from pyinfra.connectors.fake import FakeConnector
 from bringup.plan import STEP_IDS
 from bringup.report import HostResult
 from deploys import ending, frame
+from facts import live
 from operations import driver as driver_operations
 from operations.record import RUN
 from tests.fakes import INDEX, LOCK, SMI, STARTUP, SURVEY, data, offered, started
@@ -127,6 +129,14 @@ def test_one_hosts_trouble_is_its_own() -> None:
         assert set(kinds(sent(state, name))) <= {SURVEY}, "something was done on a host that was left out"
         assert len(result(name).problems) == 1 and result(name).function != "proven"
     assert "daemon.json is not JSON" in result("refused").problems[0]
+
+
+def test_a_host_that_lets_us_in_and_does_not_answer_is_left_out_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "ANSWER_S", 1)
+    with gevent.Timeout(30):
+        run({"fine": data(converged()), "hung": data(converged(), fake_delay=3600)})
+    assert (result("fine").function, result("hung").ended) == ("proven", "failed")
+    assert "did not answer within 1 s" in result("hung").problems[0] and len(result("hung").problems) == 1
 
 
 def test_a_failing_operation_is_named_and_nothing_comes_after_it() -> None:
