@@ -76,4 +76,6 @@ def parse_warmth(output: list[str]) -> Warmth:
         found: Warmth = json.loads(output[0])
         return {**found, "docker_run_s": float(output[1]) if len(output) > 1 else None}
     except (ValueError, LookupError, TypeError):
+        if any('exec: "python3"' in line for line in output):
+            return {"failed": "it has no python3"}
         return {"failed": " ".join(output).removeprefix("problem ").strip()[-200:] or "it said nothing"}

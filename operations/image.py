@@ -9,7 +9,7 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from bringup import catalog
 from bringup.errors import HostError
-from bringup.images_lock import Locked, Platform
+from bringup.images_lock import Inside, Locked, Platform
 from bringup.inside import unfit
 from bringup.policy.fit import Loaded
 from bringup.pull_errors import one_line
@@ -58,7 +58,7 @@ def images(target: Target) -> Commands:
     for reference, locked in found.items():
         yield FunctionCommand(_pulled, (reference, target, locked, survey["arch"]), {})
     for reference, (path, _) in files.items():
-        yield FunctionCommand(_loaded, (reference, path), {})
+        yield FunctionCommand(_loaded, (reference, path, target), {})
 
 
 def _checked_files(target: Target, lacking: list[str]) -> dict[str, tuple[str, int]]:
@@ -146,18 +146,24 @@ def _pulled(state: State, host: Host, reference: str, target: Target, locked: Lo
     image = parts(reference)
     if image.digest and image.tagged:
         shell.run(host, TAG, f"{image.name}@{image.digest}", image.tagged)
-    problem = look_inside(host, reference, target, locked.platforms.get(arch, Platform()).inside)
+    return _ready(host, reference, target, locked.platforms.get(arch, Platform()).inside)
+
+
+def _loaded(state: State, host: Host, reference: str, path: str, target: Target) -> bool:
+    shell.run(host, NOTE, PULLED, reference)
+    said = load(host, path)
+    if said is not None:
+        report_problem(host, f"Docker did not load {path} ({said}): make room, or save it again with docker save")
+        return False
+    return _ready(host, reference, target, Inside())
+
+
+def _ready(host: Host, reference: str, target: Target, known: Inside) -> bool:
+    """Whether an image that is there now can run here, and how quickly it starts."""
+    problem = look_inside(host, reference, target, known)
     if problem is not None:
         report_problem(host, problem)
         return False
     if target.pulling.prewarm == "report":
         report(host, reference)
     return True
-
-
-def _loaded(state: State, host: Host, reference: str, path: str) -> bool:
-    shell.run(host, NOTE, PULLED, reference)
-    said = load(host, path)
-    if said is not None:
-        report_problem(host, f"Docker did not load {path} ({said}): make room, or save it again with docker save")
-    return said is None

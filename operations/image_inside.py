@@ -1,4 +1,4 @@
-"""After a pull: what is the image's torch built for? One that cannot run here goes again, and the lock file tells the others."""
+"""Once an image is there: what is the image's torch built for? One that cannot run here goes again, and the lock file tells the others."""
 
 from __future__ import annotations
 

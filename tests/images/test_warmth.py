@@ -49,6 +49,8 @@ def test_the_derived_image_is_named_by_its_origin(reference: str, name: str) -> 
         ([json.dumps(COLD)], {**COLD, "docker_run_s": None}),
         (["problem no image is named, and /etc/x names none"], {"failed": "no image is named, and /etc/x names none"}),
         (["problem docker: No such image: a:1. ", ""], {"failed": "docker: No such image: a:1."}),
+        (['problem docker: Error response from daemon: failed to create task: exec: "python3": executable file not found in $PATH'],
+         {"failed": "it has no python3"}),
         ([], {"failed": "it said nothing"}),
     ],
 )  # fmt: skip

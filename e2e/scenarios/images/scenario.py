@@ -7,7 +7,7 @@ from e2e.lab import image as image_of_the_lab
 from e2e.lab import registry_faults
 from e2e.lab.lab import Lab
 from e2e.pyinfra_run import Run
-from e2e.scenarios.images.base import MEGABYTE, noise
+from e2e.scenarios.images.base import IMAGES, MEGABYTE, noise
 from e2e.scenarios.images.interrupted import Interrupted
 from e2e.scenarios.images.keeping import Keeping
 
@@ -43,6 +43,10 @@ class Images(Keeping, Interrupted):
 
     @override
     def converge(self) -> None:
+        dry = self.pyinfra("dry", "--dry", self._inventory("dry"), IMAGES).expect_exit(0)
+        expect.contains("what --dry prints", dry.output, "docker pull, because", "train:1 not on the host", where=dry.log)
+        expect.nothing("request to the registry by --dry", registry_faults.requests(), dry.log)
+        expect.true(not (self.folder / "images.lock.yml").exists(), "no lock file by --dry", "one", dry.log)
         registry_faults.answer({"path": "/blobs/", "rate": 2 * MEGABYTE})
         self.first = self._run("three at once", "train:1").expect_exit(0)
         expect.contains("the progress of the pull", self.first.output, "pulling", "layers", where=self.first.log)
