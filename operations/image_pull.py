@@ -92,8 +92,8 @@ def _attempt(host: Host, reference: str, pulling: Pulling, total: int | None) ->
         gevent.sleep(0 if success else LOOK_S)
         if time.monotonic() - answered > LOST_S:
             raise HostError(
-                f"the host did not answer for {LOST_S} s while it pulled {familiar(reference)} ({said[-120:]}): is it up? "
-                "The next run joins a pull that goes on"
+                f"no answer from the host for {LOST_S} s while it pulled {image.tagged or familiar(reference)}: "
+                "is it up? The next run joins a pull that goes on"
             )
         lines = said.splitlines() if success else []
         for line in lines:

@@ -58,7 +58,9 @@ trap '' HUP
 echo $$ >"$folder/pid"
 IFS= read -r auth
 exec </dev/null
-timeout "$3" docker system dial-stdio <"$folder/in" 2>"$folder/said" | awk -v folder="$folder" "$4" &
+at_once=
+case $(awk -W version 2>/dev/null) in mawk*) at_once='-W interactive' ;; esac  # it reads nothing before a large buffer is full
+timeout "$3" docker system dial-stdio <"$folder/in" 2>"$folder/said" | awk $at_once -v folder="$folder" "$4" &
 exec 3>"$folder/in"
 printf 'POST %s HTTP/1.0\r\nHost: docker\r\nX-Registry-Auth: %s\r\nContent-Length: 0\r\n\r\n' "$2" "$auth" >&3
 auth=

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from bringup.pulls import Progress, fleet_line, host_line, lack_of_room, parse_p
 from bringup.report.images import gpus_called
 from bringup.requirements import own_libcuda, unmet
 from bringup.survey import Disk
-from operations.image_scripts import SUMS
+from operations.image_scripts import SUMS, WORKER
 
 CATALOG = catalog.load()
 LIST = "NVIDIA_REQUIRE_CUDA=cuda>=12.8 brand=unknown,driver>=470,driver<471 brand=tesla,driver>=535,driver<536"
@@ -123,6 +126,39 @@ def test_the_end_of_a_pull_and_a_layer_that_is_tried_again(tmp_path: Path) -> No
 {"status":"Status: Downloaded newer image for team/train:7"}
 """
     assert summed(tmp_path, STREAM + end) == {"progress": "3 2 6000 6000 unpacking", "result": "pulled"}
+
+
+DOCKER = """[ "$1 $2" = "system dial-stdio" ] || exit 1
+IFS= read -r request
+cat "$STREAM"
+sleep 20
+"""
+
+
+def test_progress_is_there_while_docker_goes_on(tmp_path: Path) -> None:
+    """An awk may wait for its buffer to be full: mawk, of Debian and Ubuntu, does unless it is told not to."""
+    folder, bin_ = tmp_path / "pull", tmp_path / "bin"
+    for each in (folder, bin_):
+        each.mkdir()
+    (bin_ / "docker").write_text(f"#!/bin/sh\n{DOCKER}")
+    (bin_ / "docker").chmod(0o755)
+    (tmp_path / "stream").write_text(STREAM)
+    os.mkfifo(folder / "in")
+    environment = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "STREAM": str(tmp_path / "stream")}
+    worker = subprocess.Popen(
+        ["setsid", "sh", "-c", WORKER, "sh", str(folder), "/images/create", "60", SUMS], stdin=subprocess.PIPE, env=environment
+    )
+    assert worker.stdin is not None
+    worker.stdin.write(b"\n")
+    worker.stdin.close()
+    try:
+        deadline = time.monotonic() + 15
+        while not (folder / "progress").exists() or not (folder / "progress").read_text().startswith("3 1 "):
+            assert time.monotonic() < deadline and not (folder / "ended").exists(), "no progress before the end"
+            time.sleep(0.05)
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait(timeout=10)
 
 
 @pytest.mark.parametrize(

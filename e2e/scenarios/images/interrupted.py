@@ -33,11 +33,13 @@ class Interrupted(ImageScenario):
         run, _ = self._half_way("lost", "lab-1", "lab-2")
         self.host("lab-2").power_off()
         registry_faults.answer()
-        ended = run.wait(200).expect_exit(1)
-        ended.expect_problem("lab-2", "failed", "did not answer", "lost:1")
-        self._expect_there("lab-1", "lost", self._locked("lost:1"))
-        self.host("lab-2").power_on()
-        self.host("lab-2").wait()
+        try:
+            ended = run.wait(200).expect_exit(1)
+            ended.expect_problem("lab-2", "failed", "no answer from the host", "lost:1")
+            self._expect_there("lab-1", "lost", self._locked("lost:1"))
+        finally:
+            self.host("lab-2").power_on()
+            self.host("lab-2").wait()
         healed = self._run("after the loss of power", "lost:1", limit="lab-1 lab-2").expect_exit(0)
         self._expect_there("lab-2", "lost", self._locked("lost:1"), "lost:1")
         expect.nothing(
