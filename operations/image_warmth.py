@@ -6,7 +6,7 @@ from pyinfra import state
 from pyinfra.api import FunctionCommand, Host, State
 
 from bringup import probes
-from bringup.references import familiar
+from bringup.references import familiar, parts
 from bringup.steps.images import not_warm, warm_name
 from bringup.target import Target
 from facts import live
@@ -60,7 +60,7 @@ def report(host: Host, reference: str) -> None:
     found = measure(host, reference)
     cold = not found.get("failed") and found["stale"] + found["missing"] > 0
     way = ": every start of a container compiles them anew (gpu_image_prewarm: image)" if cold else ""
-    host.log(f"{familiar(reference)}: {in_words(found)}{way}")
+    host.log(f"{parts(reference).tagged or familiar(reference)}: {in_words(found)}{way}")
 
 
 @host_operation
