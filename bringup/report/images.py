@@ -23,7 +23,7 @@ def gpus_called(word: str, catalog: Catalog) -> tuple[Gpu, ...]:
     """`H100` is every H100 of the catalog, `H200 SXM 141GB` one, `10de:2335` by its PCI id. Raises UserError."""
     wanted = _words(word)
     by_id = catalog.gpu_candidates(word.casefold()) if ":" in word else ()
-    found = by_id or tuple(each for each in catalog.gpus if wanted <= _words(each.name))
+    found = by_id or tuple(each for each in catalog.gpus if wanted and wanted <= _words(each.name))
     if not found:
         known = {name for each in catalog.gpus for name in (each.name, *each.name.split())}
         raise UserError(f"the catalog has no GPU {word!r}{nearest(word, sorted(known))}")

@@ -138,6 +138,8 @@ def test_images_of_one_flavour_and_without_a_driver(capsys: pytest.CaptureFixtur
     ("words", "said"),
     [
         (["--gpu", "H10O", "--driver", "580"], "the catalog has no GPU 'H10O'; did you mean H100?"),
+        (["--gpu", "", "--driver", "580"], "the catalog has no GPU ''"),
+        (["--gpu", "NVIDIA", "--driver", "580"], "the catalog has no GPU 'NVIDIA'"),
         (["--gpu", "H100"], "--gpu needs --driver"),
         (["--gpu", "H100", "--driver", "58O"], "the catalog has no driver '58O': give a branch or a version of 450, "),
     ],
