@@ -1,6 +1,6 @@
-"""apt's package sources as the host has them: parsed, and held against the ones that we need.
+"""Package sources as the host has them: parsed, and held against the ones that we need.
 
-Formats: sources.list(5), one-line style (*.list) and deb822 style (*.sources).
+Formats: sources.list(5), one-line style (*.list) and deb822 style (*.sources); the sections of dnf and zypper (*.repo).
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Broken:
 
 @dataclass(frozen=True)
 class Clash:
-    """An entry of somebody else's for one of our sources, which apt would not accept beside ours. `lines` None: the whole file."""
+    """An entry of somebody else's for one of our sources: apt would accept none of the two, dnf would take packages from either. `lines`
+    None: the whole file."""
 
     path: str
     lines: tuple[int, int] | None
@@ -51,6 +52,8 @@ class Clash:
 
 def parse_file(path: str, text: str) -> tuple[list[Entry], Broken | None]:
     """The enabled entries of one file, and the first place that apt cannot read."""
+    if path.endswith(".repo"):
+        return _sections(path, text), None
     return _deb822(path, text) if path.endswith(".sources") else _one_line(path, text)
 
 
@@ -98,9 +101,29 @@ def _stanza(path: str, lines: tuple[int, int], fields: Mapping[str, str]) -> lis
     return [Entry(path, lines, uri, suite, key) for uri in fields["uris"].split() for suite in fields.get("suites", "/").split()]
 
 
+def _sections(path: str, text: str) -> list[Entry]:
+    """dnf's: the signer is its gpgkey, and nobody where gpgcheck is off."""
+    lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith("[")]
+    entries = []
+    for first, after in zip(starts, [*starts[1:], len(lines)], strict=True):
+        fields = dict(re.findall(r"(?m)^(\w+)\s*=\s*(.*?)\s*$", "\n".join(lines[first:after])))
+        off = ("0", "no", "false", "off")
+        if fields.get("enabled", "1").lower() in off or not fields.get("baseurl"):
+            continue
+        signer = None if fields.get("gpgcheck", "1").lower() in off else fields.get("gpgkey")
+        entries += [Entry(path, (first, after - 1), uri, "/", signer) for uri in fields["baseurl"].split()]
+    return entries
+
+
+def is_signed_alike(entry: Entry, repository: Repository) -> bool:
+    """By our keyring; for dnf, which knows keys by their fingerprints, also by the key at its owner's address."""
+    return entry.signed_by in (repository.keyring, f"file://{repository.keyring}", repository.key_url)
+
+
 def normal(uri: str) -> str:
-    """One spelling for one place: without scheme, default port, trailing slash, and apt's own placeholder for the architecture."""
-    bare = re.sub(r"^https?://", "", uri.lower()).replace("$(arch)", "amd64")
+    """One spelling for one place: without scheme, default port, trailing slash, and the placeholders of apt and dnf for an architecture."""
+    bare = re.sub(r"^https?://", "", uri.lower()).replace("$(arch)", "amd64").replace("$basearch", "x86_64")
     return re.sub(r":(80|443)(?=/|$)", "", bare).rstrip("/")
 
 
@@ -114,7 +137,7 @@ def clashes(files: Mapping[str, str | Unreadable], wanted: Iterable[Repository])
     repositories = list(wanted)
     for path, text in files.items():
         name = path.rsplit("/", 1)[-1]
-        if isinstance(text, dict) or name.startswith(OURS) or not path.endswith((".list", ".sources")):
+        if isinstance(text, dict) or name.startswith(OURS) or not path.endswith((".list", ".sources", ".repo")):
             continue
         entries, broken = parse_file(path, text)
         if broken is not None and name.startswith(LEFTOVERS):
@@ -122,7 +145,7 @@ def clashes(files: Mapping[str, str | Unreadable], wanted: Iterable[Repository])
             continue
         for entry in entries:
             for repository in repositories:
-                if is_for(entry, repository) and entry.signed_by != repository.keyring:
+                if is_for(entry, repository) and not is_signed_alike(entry, repository):
                     other = entry.signed_by or "no key of its own"
                     found.append(
                         Clash(path, entry.lines, f"the same source ({entry.uri}) with {other} in place of {repository.keyring}")

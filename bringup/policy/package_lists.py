@@ -17,7 +17,7 @@ def refuse_contradictions(survey: Survey, target: Target) -> None:
     ours += [target.toolkit.repository] if target.toolkit else []
     known: dict[tuple[str, str], Entry] = {}
     for path, text in sorted(survey["packages"]["repositories"].items()):
-        for entry in parse_file(path, text)[0] if isinstance(text, str) else ():
+        for entry in parse_file(path, text)[0] if isinstance(text, str) and not path.endswith(".repo") else ():
             if any(is_for(entry, each) for each in ours if each):
                 continue
             other = known.setdefault((normal(entry.uri), entry.suite.strip("/")), entry)

@@ -28,6 +28,8 @@ def docker_engine(survey: Survey, docker: Docker) -> Change | None:
         what, why = f"install {', '.join(lacking or docker.packages)}", "Docker is not installed"
     else:
         what, why = "start docker.service", f"the Docker daemon does not answer: {why}"
+        if unreadable(survey["docker"]["images"]) is not None:  # what was pulled is there again
+            after["docker"]["images"] = list(survey["docker"]["pulled"])
     after["docker"]["info"] = {}
     return Change(why, what, after)
 

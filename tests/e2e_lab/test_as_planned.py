@@ -31,9 +31,9 @@ lab-2  1 x H200  none -> 580
 STEPS = {"lab-1": ["driver-packages", "reboot"], "lab-2": ["apt-settings"]}
 
 
-def run(folder: Path, printed: str, planned: list[str], changed: list[str]) -> Run:
+def run(folder: Path, printed: str, planned: list[str], changed: list[str], why: str = "it is not there") -> Run:
     (folder / "log").write_text(printed)
-    result = {"host": "lab-1", "planned": [{"step": each} for each in planned], "changed": changed}
+    result = {"host": "lab-1", "planned": [{"step": each, "why": why} for each in planned], "changed": changed}
     result |= {"ended": "done", "function": "proven", "hardware": "simulated", "problems": []}
     (folder / "reports" / "2026-12-01T000000Z").mkdir(parents=True)
     (folder / "reports" / "2026-12-01T000000Z" / "lab-1.json").write_text(json.dumps(result))
@@ -47,6 +47,15 @@ def test_a_dry_run_and_the_table_of_plans_are_read_alike(tmp_path: Path) -> None
 
 def test_a_run_that_did_what_it_had_shown_passes(tmp_path: Path) -> None:
     expect_as_planned(run(tmp_path, DRY, STEPS["lab-1"], STEPS["lab-1"]), "lab-1")
+
+
+def test_what_only_the_index_knows_may_be_left_out_and_nothing_else(tmp_path: Path) -> None:
+    why = "provenance.json differs in packages (versions: from the repository's index)"
+    expect_as_planned(run(tmp_path, DRY, STEPS["lab-1"], ["driver-packages"], why), "lab-1")
+    (tmp_path / "new").mkdir()
+    with pytest.raises(Failed):
+        new = "provenance.json is not there (versions: from the repository's index)"
+        expect_as_planned(run(tmp_path / "new", DRY, STEPS["lab-1"], ["driver-packages"], new), "lab-1")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing_extensions import override
 
 from e2e import expect
+from e2e.as_planned import expect_as_planned
 from e2e.host_state import changes, host_state
 from e2e.pyinfra_run import Run
 from e2e.scenario import VERIFY, Scenario
@@ -45,6 +46,7 @@ class Sabotage(Scenario):
                 changed = run.result(each.host)["changed"]
                 expect.true(set(each.steps) <= set(changed), f"{each.host} healed by {', '.join(each.steps)}", changed, run.log)
                 self.host(each.host).run(each.check, sudo=True)
+                expect_as_planned(run, each.host)
 
     def _expect_named(self, breakage: Breakage, run: Run) -> None:
         if not breakage.words:
