@@ -10,7 +10,7 @@ from e2e.pyinfra_run import Run
 from e2e.scenario import Scenario
 
 OLDER, NEWER = "580.159.04", "580.178.04"
-ACCEPT = ["container-host", "below-security-floor"]  # that of the older version
+ACCEPT = ["container-host", "below-security-floor", "end-of-life"]  # that of the older version; branch 570
 USER_SPACE = ("libcuda1", "libnvidia-ml1", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kernel-open-dkms")
 
 
@@ -25,8 +25,8 @@ class DriverBranches(Scenario):
 
     @override
     def converge(self) -> None:
-        """580 -> 620 -> 580, each without a reboot: nothing but our own daemons uses the modules."""
-        for branch in ("620", "580"):
+        """580 -> 570 -> 580 -> 620 -> 580, each without a reboot: nothing but our own daemons uses the modules."""
+        for branch in ("570", "580", "620", "580"):
             run = self._change_to(branch)
             expect_converged(run, self.hosts, reboots=0)
             for name in self.hosts:
