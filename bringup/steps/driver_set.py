@@ -12,9 +12,8 @@ from bringup.steps.packages import PREDICTED, alongside, missing, off_version, o
 from bringup.survey import Survey, installed
 from bringup.target import Driver
 
-LIBRARY = re.compile(
-    r"libcuda|libnvidia-"
-)  # those that packages bring and the set does not name; nvidia-settings may be of another version
+# those that packages bring and the set does not name; nvidia-settings may be of another version
+LIBRARY = re.compile(r"libcuda|libnvidia-")
 
 
 def driver_packages(survey: Survey, driver: Driver) -> Change | None:
@@ -44,11 +43,8 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     why += (
         [f"{', '.join(unsafe)} below {driver.floor}, which closes security holes, and a newer one is to be had"] if unsafe else []
     )
-    why += (
-        [f"{', '.join(each for each in odd if each not in wrong)} of another version than the rest"]
-        if set(odd) - set(wrong)
-        else []
-    )
+    differing = [each for each in odd if each not in wrong]
+    why += [f"{', '.join(differing)} of another version than the rest"] if differing else []
     why += [f"{', '.join(other)} for the other kind of module"] if other else []
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
 
