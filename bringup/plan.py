@@ -17,7 +17,20 @@ from bringup.policy.interruption import refuse_interruption, refuse_lack_of_room
 from bringup.policy.notes import notes
 from bringup.policy.target import make_target
 from bringup.settings import Settings
-from bringup.steps import Change, Skip, containers, driver, driver_set, images, kernel_modules, packages, runfile, sources
+from bringup.steps import (
+    Change,
+    Skip,
+    containers,
+    device_links,
+    driver,
+    driver_set,
+    images,
+    kernel_modules,
+    limits,
+    packages,
+    runfile,
+    sources,
+)
 from bringup.steps import provenance as provenance_step
 from bringup.survey import Survey, known
 from bringup.target import Target
@@ -90,7 +103,8 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("driver-loaded", driver.driver_loaded),
     ("reboot", driver.reboot),
     ("driver-services", _on_driver(driver.driver_services)),
-    ("memlock", containers.memlock),
+    ("device-links", device_links.device_links),
+    ("memlock", limits.memlock),
     ("docker-repository", _docker_repository),
     ("docker-engine", lambda survey, target: containers.docker_engine(survey, target.docker)),
     ("toolkit-repository", _toolkit_repository),

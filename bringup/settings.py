@@ -70,6 +70,7 @@ class Settings:
     default_runtime: Runtime = "nvidia"
     injection: Injection = "auto"
     memlock: int | Literal["unlimited"] = "unlimited"  # bytes
+    open_files: int | None = None  # in containers; None: Docker's own, but for those that give too few
     shm_size: str = "8g"
     images: tuple[str, ...] = ("auto",)
     images_own: Mapping[str, Image] = field(default_factory=dict)
@@ -179,6 +180,14 @@ def _memlock(key: str, value: object) -> int | str:
     return value
 
 
+def _open_files(key: str, value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1024 <= value <= 1 << 30:
+        raise wrong(key, value, "it must be a whole number of files, from 1024 to 1073741824")
+    return value
+
+
 def _texts(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
         raise wrong(key, value, 'it must be a list of texts, such as ["a", "b"]')
@@ -258,6 +267,7 @@ READERS: Mapping[str, Any] = {
     "default_runtime": _choice(*get_args(Runtime)),
     "injection": _choice(*get_args(Injection)),
     "memlock": _memlock,
+    "open_files": _open_files,
     "shm_size": _size,
     "images": _images,
     "images_own": own_images,

@@ -1,8 +1,8 @@
-"""The driver: its repository, the headers to build against, its packages, the reboot where one is needed, its services."""
+"""The driver: its repository, headers, packages and modules, the reboot where one is needed, its services, links to its device nodes."""
 
 from bringup.target import Target
 from deploys.frame import stage
-from operations import driver, runfile
+from operations import device_links, driver, runfile
 from operations.reboot import reboot
 
 
@@ -16,6 +16,7 @@ def install(target: Target) -> None:
     reboot(name="reboot", target=target)
     driver.wanted_driver_runs(name="driver-runs", target=target)
     driver.driver_services(name="driver-services", target=target)
+    device_links.device_links(name="device-links", target=target)
 
 
 stage(install)

@@ -105,7 +105,11 @@ job cloud_init cloud-init status --long
 job virtualization systemd-detect-virt
 job units systemctl show docker.service containerd.service nvidia-persistenced.service nvidia-fabricmanager.service \
     kubelet.service slurmd.service unattended-upgrades.service nvidia-cdi-refresh.path \
+    gpu-bringup-device-links.service gpu-bringup-device-links.path \
     -p Id -p LoadState -p ActiveState -p UnitFileState -p LimitMEMLOCK -p MainPID -p FragmentPath -p ExecStart
+# shellcheck disable=SC2016 # expanded by the job's own sh
+job_sh containerd_limits systemctl 'pid=$(systemctl show -p MainPID containerd.service); pid=${pid#MainPID=}
+    [ "${pid:-0}" = 0 ] || cat "/proc/$pid/limits"'
 job system_memlock systemctl show -p DefaultLimitMEMLOCK
 job inhibitors systemd-inhibit --list --no-legend --no-pager
 # shellcheck disable=SC2016 # expanded by the job's own sh
@@ -227,6 +231,16 @@ head_ device_nodes ok
 for f in /dev/nvidia*; do
     [ -c "$f" ] && printf '|%s\n' "$f"
 done
+# by their numbers, and whether systemd can find them by these
+nodes=
+for f in /dev/nvidia* /dev/nvidia-caps/* /dev/nvidia-caps-imex-channels/*; do [ -c "$f" ] && nodes="$nodes $f"; done
+head_ device_numbers ok
+# shellcheck disable=SC2086,SC3013 # names without blanks; dash and busybox know -ef
+[ -z "$nodes" ] || stat -c '%n %t %T %a %G' $nodes | while read -r path major minor mode group; do
+    number=$(printf '%d:%d' "0x$major" "0x$minor") linked=unlinked
+    [ "/dev/char/$number" -ef "$path" ] && linked=linked
+    printf '|%s\n' "$path $number $linked $mode $group"
+done
 # when the running kernel's initramfs was made, and when our list of blocked modules was written: one that is older lacks it
 head_ initramfs ok
 for f in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img" /etc/modprobe.d/gpu-bringup-nouveau.conf; do
@@ -282,7 +296,8 @@ file docker_stat "/proc/${pid:-none}/stat"
 file docker_limits "/proc/${pid:-none}/limits"
 ok docker_path "$docker_path"
 file_named docker_snap /snap/bin/docker
-files docker_dropins /etc/systemd/system/docker.service.d/*.conf /run/systemd/system/docker.service.d/*.conf
+files docker_dropins /etc/systemd/system/docker.service.d/*.conf /run/systemd/system/docker.service.d/*.conf \
+    /etc/systemd/system/containerd.service.d/*.conf /run/systemd/system/containerd.service.d/*.conf
 file toolkit_config /etc/nvidia-container-runtime/config.toml
 head_ cdi ok
 for f in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
@@ -305,6 +320,7 @@ files limits /etc/security/limits.conf /etc/security/limits.d/*.conf
 files systemd_dropins /etc/systemd/system.conf.d/*.conf
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------
+files our_files /usr/local/lib/gpu-bringup/* /etc/systemd/system/gpu-bringup-*
 file provenance /etc/gpu-bringup/provenance.json
 file installed_by_us /etc/gpu-bringup/installed
 file held_by_us /etc/gpu-bringup/held

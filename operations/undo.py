@@ -85,6 +85,8 @@ def files() -> Commands:
         kept = QuoteString(path + DISABLED)
         yield StringCommand("if [ -e", kept, "]; then mv -f", kept, QuoteString(path), "; fi")
     *others, record = found.files
+    units = [each.rsplit("/", 1)[1] for each in others if each.startswith("/etc/systemd/system/gpu-bringup-")]
+    yield StringCommand("systemctl disable --now", *(QuoteString(each) for each in units), "2>/dev/null; true")
     yield StringCommand("rm -f", *(QuoteString(each) for each in others))
     if driver_steps.MODPROBE_FILE in others:
         yield StringCommand(
@@ -93,5 +95,7 @@ def files() -> Commands:
             _timeout=TIMEOUT_S,
         )
     yield StringCommand(
-        "systemctl daemon-reload; rm -f", QuoteString(record), "; rmdir /etc/gpu-bringup /var/lib/gpu-bringup 2>/dev/null; true"
+        "systemctl daemon-reload; rm -f",
+        QuoteString(record),
+        "; rmdir /etc/gpu-bringup /var/lib/gpu-bringup /usr/local/lib/gpu-bringup 2>/dev/null; true",
     )

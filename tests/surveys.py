@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from bringup import catalog
+from bringup.limits import UNITS
 from bringup.plan import Plan, make_plan
 from bringup.settings import Settings, read_settings
-from bringup.steps import provenance
+from bringup.steps import device_links, provenance, uncommented
 from bringup.steps.sources import SETTINGS_FILE
 from bringup.survey import Survey
 from bringup.survey.parse import parse_survey
@@ -129,7 +130,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "pci": _pci([H200] if devices is None else devices, "nouveau" if nouveau else "-"),
                 "modules": "nouveau" if nouveau else "",
                 "kernels": f"{kernel} headers=no nvidia=no image=yes",
-                "driver_loaded": None, "driver_loaded_version": None, "driver_libraries": "", "device_nodes": "",
+                "driver_loaded": None, "driver_loaded_version": None, "driver_libraries": "", "device_nodes": "", "device_numbers": "",
                 "modprobe": "", "runfile": None, "efi_secure_boot": "no EFI",
                 "locks": "", "dpkg_updates": "",
                 "repositories": "==> /etc/apt/sources.list\ndeb http://deb.example/debian stable main",
@@ -137,13 +138,14 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "installed_by_us": None, "held_by_us": None, "disabled_by_us": None, "pulled_by_us": None, "initramfs": "",
                 "reboot_required": "",
                 "driver_candidates": "",
-                "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None,
+                "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None, "containerd_limits": "",
                 "docker_path": "", "docker_snap": None, "docker_dropins": "", "toolkit_config": None, "cdi": "",
                 "cgroup_controllers": "cpuset cpu io memory hugetlb pids rdma misc",
-                "pid1_limits": "Max locked memory         8388608              8388608              bytes",
+                "pid1_limits": "Max open files            1073741816           1073741816           files\n"
+                "Max locked memory         8388608              8388608              bytes",
                 "pid1_capabilities": "CapBnd:\t000001ffffffffff",
                 "limits": "==> /etc/security/limits.conf", "systemd_dropins": "",
-                "provenance": None, "proof": None, "lock": "", "proxy": "",
+                "our_files": "", "provenance": None, "proof": None, "lock": "", "proxy": "",
                 "smi": None, "gpu_processes": None, "docker_info": None, "docker_running": None, "docker_images": None,
                 "cloud_init": "status: done", "virtualization": "kvm", "units": "",
                 "system_memlock": "DefaultLimitMEMLOCK=8388608", "inhibitors": "",
@@ -171,6 +173,12 @@ def packages_of(distro: str, fabric: bool) -> str:
 def unit(name: str, active: str = "active", enabled: str = "enabled") -> str:
     state = f"LoadState=loaded\nActiveState={active}\nUnitFileState={enabled}"
     return f"Id={name}\n{state}\nFragmentPath=/lib/systemd/system/{name}\n"
+
+
+def numbers(nodes: list[str], linked: str = "linked") -> str:
+    """Lines of the section device_numbers, with the majors of a lab host."""
+    fixed = {"/dev/nvidiactl": "195:255", "/dev/nvidia-uvm": "384:0", "/dev/nvidia-uvm-tools": "384:1"}
+    return "\n".join(f"{each} {fixed.get(each) or f'195:{each[11:]}'} {linked} 666 root" for each in nodes)
 
 
 def keyring(name: str) -> str:
@@ -208,6 +216,8 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
         "driver_loaded": loaded, "driver_loaded_version": DRIVER,
         "driver_libraries": f"/usr/lib/x86_64-linux-gnu/libcuda.so.{DRIVER}",
         "device_nodes": "\n".join([*nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]),
+        "device_numbers": numbers([*nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]),
+        "our_files": "".join(f"==> {path}\n{uncommented(text)}" for path, text in device_links.FILES.items()),
         "modprobe": "\n".join(
             f"/etc/modprobe.d/gpu-bringup-nouveau.conf: {each}"
             for each in ("blacklist nouveau", "blacklist nova_core", "blacklist nova_drm", "options nouveau modeset=0")
@@ -232,8 +242,11 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
         "docker_info": json.dumps(info), "docker_running": "", "docker_images": f"registry.example:5000/pytorch:<none> {IMAGE}",
         "engine": f"Docker version {DOCKERS[distro]}+dfsg1, build 100c701", "toolkit": f"NVIDIA Container Toolkit CLI version {TOOLKIT}",
         "smi": "GPU 0: NVIDIA H200 (UUID: GPU-0)", "gpu_processes": "",
-        "units": "\n".join(unit(each) for each in services),
-        "docker_dropins": "==> /etc/systemd/system/docker.service.d/90-gpu-bringup.conf\n[Service]\nLimitMEMLOCK=infinity",
+        "units": "\n".join([*(unit(each) for each in services), unit(device_links.SERVICE, active="inactive"), unit(device_links.WATCH)]),
+        "docker_dropins": "".join(
+            f"==> /etc/systemd/system/{each}.d/90-gpu-bringup.conf\n[Service]\nLimitMEMLOCK=infinity\n" for each in UNITS
+        ),
+        "containerd_limits": "Max locked memory         unlimited            unlimited            bytes",
         "systemd_dropins": "==> /etc/systemd/system.conf.d/90-gpu-bringup.conf\n[Manager]\nDefaultLimitMEMLOCK=infinity",
         "limits": "==> /etc/security/limits.d/90-gpu-bringup.conf\n"
         "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited",

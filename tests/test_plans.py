@@ -92,7 +92,7 @@ def summary(plan: Plan) -> dict[str, Any]:
 
 def at(target: object, path: str) -> Any:
     for part in path.split("."):
-        target = target[part] if isinstance(target, Mapping) else getattr(target, part) if target is not None else None
+        target = target.get(part) if isinstance(target, Mapping) else getattr(target, part) if target is not None else None
     return list(target) if isinstance(target, tuple) else target
 
 
@@ -153,7 +153,7 @@ def test_a_converged_host_needs_nothing_and_notices_each_thing_that_is_taken_awa
     assert isinstance(plan, Plan) and plan.steps == () and plan.skipped == ()
     gone = {
         "repositories": "driver-repository", "keyrings": "driver-repository", "apt_preferences": "driver-repository",
-        "kernels": None, "modprobe": "nouveau-out", "modules": "driver-loaded", "units": "driver-services",
+        "kernels": None, "modprobe": "nouveau-out", "modules": "driver-loaded", "units": "driver-services", "our_files": "device-links",
         "limits": "memlock", "systemd_dropins": "memlock", "docker_dropins": "memlock", "daemon_json": "daemon-json",
         "docker_images": "images", "provenance": "provenance", **({"cdi": "cdi-spec"} if "debian13" in base else {}),
     }  # fmt: skip

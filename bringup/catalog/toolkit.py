@@ -36,6 +36,7 @@ class DockerEngine:
     cdi_since: str
     cdi_default_since: str
     gpus_through_cdi_since: str
+    few_open_files_since: str
     packages: tuple[str, ...]
     conflicts: tuple[str, ...]
     sources: tuple[SourceName, ...]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bringup import versions
 from bringup.catalog import Catalog, Distro
 from bringup.daemon_json import merge
+from bringup.limits import memlock_to_be_had, open_files_to_be_had
 from bringup.policy import Refused
 from bringup.policy.repositories import repository
 from bringup.settings import Settings
 from bringup.survey import Survey, known
 from bringup.target import Docker, Injected, Repository
 
+ENOUGH_OPEN_FILES = 1 << 20  # what Docker gave before; loaders of data share memory by open files
 UNKNOWN = "0"  # a version that could not be read: what works with any Docker is chosen
 
 
@@ -22,8 +25,10 @@ def choose_docker(survey: Survey, settings: Settings, catalog: Catalog, distro: 
     if settings.docker_source == "existing" and not there:
         raise Refused("no-docker", "gpu_docker_source is existing and there is no Docker", "install it, or set it to auto")
     packages, version, source = _source(survey, settings, catalog, distro)
-    injection = choose_injection(settings, catalog, (known(survey["docker"]["version"]) or UNKNOWN) if there else version)
-    return Docker(packages, None if there else source, options(survey, settings, gpu=gpu, injection=injection), injection)
+    version = (known(survey["docker"]["version"]) or UNKNOWN) if there else version
+    injection = choose_injection(settings, catalog, version)
+    wanted = options(settings, ulimits(survey, settings, catalog, version), gpu=gpu, injection=injection)
+    return Docker(packages, None if there else source, wanted, injection)
 
 
 def is_there(survey: Survey) -> bool:
@@ -61,7 +66,7 @@ def choose_injection(settings: Settings, catalog: Catalog, version: str) -> Inje
     return "cdi" if able else "runtime"
 
 
-def options(survey: Survey, settings: Settings, *, gpu: bool, injection: Injected) -> dict[str, Any]:
+def options(settings: Settings, limits: Mapping[str, Any], *, gpu: bool, injection: Injected) -> dict[str, Any]:
     """Keys of daemon.json, with the user's own (gpu_docker_options) merged in."""
     found: dict[str, Any] = {"default-shm-size": settings.shm_size}
     if gpu:
@@ -73,7 +78,15 @@ def options(survey: Survey, settings: Settings, *, gpu: bool, injection: Injecte
         found["insecure-registries"] = list(settings.insecure_registries)
     if settings.registry_mirrors:
         found["registry-mirrors"] = list(settings.registry_mirrors)
-    if survey["limits"]["may_raise"]:
-        limit = -1 if settings.memlock == "unlimited" else settings.memlock
-        found["default-ulimits"] = {"memlock": {"Name": "memlock", "Soft": limit, "Hard": limit}}
+    if limits:
+        found["default-ulimits"] = dict(limits)
     return merge(found, settings.docker_options)
+
+
+def ulimits(survey: Survey, settings: Settings, catalog: Catalog, version: str) -> dict[str, Any]:
+    """Limits of containers, where the host can have them: Docker's own number of open files is too low from one version on."""
+    few = versions.at_least(version, catalog.docker.few_open_files_since)
+    open_files = settings.open_files or (ENOUGH_OPEN_FILES if few else None)
+    memlock = memlock_to_be_had(settings.memlock, survey)
+    wanted = {"memlock": -1 if memlock == "unlimited" else memlock, "nofile": open_files_to_be_had(open_files, survey)}
+    return {name: {"Name": name, "Soft": each, "Hard": each} for name, each in wanted.items() if each is not None}

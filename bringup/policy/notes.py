@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bringup import version_locks, versions
 from bringup.catalog import Catalog, Distro, Gpu
+from bringup.limits import overriding
 from bringup.policy.engine import cgroup_driver
 from bringup.policy.fit import Loaded
 from bringup.policy.gpus import candidates_of, named
@@ -31,6 +32,7 @@ def notes(survey: Survey, target: Target, catalog: Catalog, distro: Distro | Non
         *_gpus(survey, target, catalog),
         *_kernels(survey, target),
         *_docker(survey, target),
+        *_limits(survey, target),
         *_packages(survey, target, distro),
         *_images(survey, target, catalog, settings),
         *_reading(survey),
@@ -135,6 +137,11 @@ def _docker(survey: Survey, target: Target) -> Iterator[str]:
         yield "no-cgroups = true in /etc/nvidia-container-runtime/config.toml: by the old hook, containers then get no GPU device"
     if target.driver and known(survey["selinux"]) == "enforcing":
         yield "SELinux enforces: containers that it confines need the boolean container_use_devices (setsebool -P container_use_devices on)"
+
+
+def _limits(survey: Survey, target: Target) -> Iterator[str]:
+    if target.memlock is not None:
+        yield from (f"{each} wins over what is set here (memlock {target.memlock})" for each in overriding(survey))
 
 
 def _packages(survey: Survey, target: Target, distro: Distro | None) -> Iterator[str]:

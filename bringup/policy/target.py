@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from bringup.catalog import Catalog
+from bringup.limits import memlock_to_be_had
 from bringup.policy.docker import choose_docker
 from bringup.policy.driver import choose_driver
 from bringup.policy.engine import refuse_unfit_engine
@@ -46,7 +47,7 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
         blocked_modules=BLOCKED if driver and driver.source != "preinstalled" else (),
         docker=choose_docker(survey, settings, catalog, distro, gpu=bool(boards)),
         toolkit=toolkit,
-        memlock=settings.memlock if survey["limits"]["may_raise"] else None,
+        memlock=memlock_to_be_had(settings.memlock, survey),
         images=images,
         pulling=how_pulled(settings, catalog, images),
         reboot=settings.reboot,

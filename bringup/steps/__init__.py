@@ -29,6 +29,12 @@ class Skip:
     why: str
 
 
+def uncommented(text: str) -> str:
+    """A file of ours as a survey shows it: without comments and empty lines."""
+    kept = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    return "".join(f"{line}\n" for line in kept)
+
+
 def edited(survey: Survey) -> Survey:
     """A copy to write the outcome of a change into."""
     found: Survey = _copied(survey)

@@ -1,4 +1,4 @@
-"""Steps of Docker, the container toolkit, limits and images."""
+"""Steps of Docker and the container toolkit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from bringup.steps import Change, Skip, edited
 from bringup.steps.packages import PREDICTED, missing, with_installed
 from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
 from bringup.target import Docker, Target, Toolkit
-
-LIMITS_FILE = "/etc/security/limits.d/90-gpu-bringup.conf"
-SYSTEMD_FILE = "/etc/systemd/system.conf.d/90-gpu-bringup.conf"
-DOCKER_FILE = "/etc/systemd/system/docker.service.d/90-gpu-bringup.conf"
 
 
 def docker_engine(survey: Survey, docker: Docker) -> Change | None:
@@ -132,34 +128,3 @@ def daemon_json(survey: Survey, target: Target) -> Change | None:
     after["docker"]["info"] = {}
     after["docker"]["daemon_json_written_s"] = None
     return Change(f"{merging.PATH} {'; '.join(why)}", "merge it, restart Docker, check that it took it up", after)
-
-
-def memlock(survey: Survey, target: Target) -> Change | Skip | None:
-    """Locked memory for users, systemd units and Docker; RDMA registration fails on the default 8 MiB."""
-    if target.memlock is None:
-        hard = survey["limits"]["pid1_memlock_hard"]
-        return Skip(f"PID 1 of this host may not raise hard limits (no CAP_SYS_RESOURCE): memlock stays at {hard}")
-    limits = survey["limits"]["limits_d"].get(LIMITS_FILE)
-    systemd = survey["limits"]["systemd_dropins"].get(SYSTEMD_FILE)
-    docker = survey["docker"]["dropins"].get(DOCKER_FILE)
-    wanted = memlock_files(target.memlock)
-    have = {LIMITS_FILE: limits, SYSTEMD_FILE: systemd, DOCKER_FILE: docker}
-    wrong = [path for path, text in wanted.items() if have[path] != text]
-    if not wrong:
-        return None
-    after = edited(survey)
-    after["limits"]["limits_d"][LIMITS_FILE] = wanted[LIMITS_FILE]
-    after["limits"]["systemd_dropins"][SYSTEMD_FILE] = wanted[SYSTEMD_FILE]
-    after["docker"]["dropins"][DOCKER_FILE] = wanted[DOCKER_FILE]
-    return Change(f"memlock is not {target.memlock} in {', '.join(wrong)}", "write the limits, restart Docker", after)
-
-
-def memlock_files(memlock: int | str) -> dict[str, str]:
-    """The three files, without comments (a survey leaves those out). limits.d counts in KiB, systemd in bytes."""
-    kib = memlock if isinstance(memlock, str) else str(memlock // 1024)
-    systemd = "infinity" if memlock == "unlimited" else str(memlock)
-    return {
-        LIMITS_FILE: "".join(f"{who} {kind} memlock {kib}\n" for who in ("*", "root") for kind in ("soft", "hard")),
-        SYSTEMD_FILE: f"[Manager]\nDefaultLimitMEMLOCK={systemd}\n",
-        DOCKER_FILE: f"[Service]\nLimitMEMLOCK={systemd}\n",
-    }

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bringup import daemon_json, survival
+from bringup import daemon_json, limits, survival
 from bringup.sources import OURS
-from bringup.steps import containers, driver, provenance, sources
+from bringup.steps import device_links, driver, provenance, sources
 from bringup.steps.packages import is_driver_package
 from bringup.survey import Survey, known, unit
 
@@ -36,7 +36,7 @@ def undo(survey: Survey) -> Undo | None:
     """None where this project never finished a run on the host, and left nothing."""
     record = provenance.current(survey)
     ours = set(survey["packages"]["ours"])
-    if not record and not ours:
+    if not record and not ours and not survey["our_files"]:
         return None
     there = survey["packages"]["installed"]
     recorded = set(record.get("packages", {}))
@@ -64,7 +64,8 @@ def undo(survey: Survey) -> Undo | None:
         sources.SETTINGS_FILE,
         driver.MODPROBE_FILE,
     ]
-    files += [containers.LIMITS_FILE, containers.SYSTEMD_FILE, containers.DOCKER_FILE, "/etc/cdi/nvidia.yaml", survival.PATH]
+    files += [*limits.memlock_files("unlimited"), "/etc/cdi/nvidia.yaml", survival.PATH]
+    files += device_links.FILES
     files += [provenance.INSTALLED, provenance.HELD, provenance.PULLED, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),

@@ -59,6 +59,16 @@ class ModuleFile(TypedDict):
     version: str  # empty where the file does not tell
 
 
+class DeviceNode(TypedDict):
+    """`number`: major:minor, decimal; `linked`: /dev/char/NUMBER leads to it; `mode` as chmod takes it: 666."""
+
+    path: str
+    number: str
+    linked: bool
+    mode: str
+    group: str
+
+
 class Driver(TypedDict):
     """`loaded_*` is what the kernel runs, `module_*` what modprobe would load, `libraries` the versions of libcuda on disk.
 
@@ -72,6 +82,7 @@ class Driver(TypedDict):
     module_files: Read[list[ModuleFile]]
     libraries: list[str]
     device_nodes: list[str]
+    nodes: list[DeviceNode]  # those in /dev/nvidia-caps too
     smi: Read[str]
     processes: Read[list[str]]
     blocked_modules: list[str]
@@ -144,7 +155,8 @@ class Docker(TypedDict):
     daemon_json_written_s: float | None
     started_s: float | None
     memlock: Read[str]
-    dropins: dict[str, str | Unreadable]
+    containerd_memlock: Read[str]  # None: there is no containerd.service that runs
+    dropins: dict[str, str | Unreadable]  # of docker.service and containerd.service
 
 
 class CdiSpec(TypedDict):
@@ -159,6 +171,7 @@ class Limits(TypedDict):
     """memlock in bytes as text, or `unlimited`; `may_raise`: PID 1 holds CAP_SYS_RESOURCE, so hard limits can be raised."""
 
     pid1_memlock_hard: str | None
+    pid1_open_files_hard: str | None
     may_raise: bool | None
     limits_d: dict[str, str | Unreadable]
     systemd_memlock: Read[str]
@@ -214,6 +227,7 @@ class Survey(TypedDict):
     limits: Limits
     disks: dict[str, Disk]
     units: Read[dict[str, Unit]]
+    our_files: dict[str, str | Unreadable]  # units and scripts that we wrote, without comments
     provenance: Read[str]
     proof: Read[str]
     lock: str | None

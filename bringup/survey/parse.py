@@ -11,6 +11,7 @@ from bringup.survey import (
     SCHEMA,
     CdiSpec,
     Container,
+    DeviceNode,
     Disk,
     Docker,
     Driver,
@@ -78,6 +79,7 @@ def _parse(got: Sections, now_s: float) -> Survey:
         limits=_limits(got),
         disks=_disks(got),
         units=got.read("units", _units),
+        our_files=got.files("our_files"),
         provenance=got.text("provenance"),
         proof=got.text("proof"),
         lock="".join(str(text) for text in got.files("lock").values()).strip() or None,
@@ -150,12 +152,18 @@ def _driver(got: Sections) -> Driver:
         module_files=got.read("module_files", _module_files),
         libraries=sorted(libraries),
         device_nodes=got.lines("device_nodes"),
+        nodes=[_node(line) for line in got.lines("device_numbers")],
         smi=got.text("smi"),
         processes=got.read("gpu_processes", lambda section: [line for line in section.lines if line.strip()]),
         blocked_modules=sorted(blocked),
         runfile=got["runfile"].status == "ok",
         initramfs_stale=_initramfs_stale(got.lines("initramfs")),
     )
+
+
+def _node(line: str) -> DeviceNode:
+    path, number, linked, mode, group = line.rsplit(" ", 4)
+    return DeviceNode(path=path, number=number, linked=linked == "linked", mode=mode, group=group)
 
 
 def _initramfs_stale(lines: list[str]) -> bool | None:
@@ -234,6 +242,7 @@ def _docker(got: Sections, clock_s: float) -> Docker:
         daemon_json_written_s=float(written.lines[0]) if written.status == "ok" else None,
         started_s=started,
         memlock=got.read("docker_limits", lambda section: _limit(section.lines, "Max locked memory", hard=False)),
+        containerd_memlock=got.read("containerd_limits", lambda section: _limit(section.lines, "Max locked memory", hard=False)),
         dropins=got.files("docker_dropins"),
     )
 
@@ -277,6 +286,7 @@ def _limits(got: Sections) -> Limits:
     bounding = re.search(r"CapBnd:\s*([0-9a-f]+)", got["pid1_capabilities"].text)
     return Limits(
         pid1_memlock_hard=_limit(got.lines("pid1_limits"), "Max locked memory", hard=True),
+        pid1_open_files_hard=_limit(got.lines("pid1_limits"), "Max open files", hard=True),
         may_raise=bool(int(bounding.group(1), 16) >> CAP_SYS_RESOURCE & 1) if bounding else None,
         limits_d=got.files("limits"),
         systemd_memlock=got.read("system_memlock", lambda section: section.text.strip().partition("=")[2]),

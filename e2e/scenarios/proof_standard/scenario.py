@@ -7,12 +7,18 @@ from typing_extensions import override
 from e2e import expect
 from e2e.pyinfra_run import Run
 from e2e.scenario import VERIFY, Scenario
+from e2e.shared_lab import wait_for_boot
 
 KEPT = "/var/lib/gpu-bringup/proof.json"
-# how systemd finds a device by its number when it applies a container's rules anew
-LINKS = """for node in /dev/nvidia*; do
-    [ -c "$node" ] && ln -sf "$node" "/dev/char/$(printf '%d:%d' "0x$(stat -c %t "$node")" "0x$(stat -c %T "$node")")"
-done; true"""
+# what keeps the links stopped, and the links gone
+WITHOUT_LINKS = "systemctl stop gpu-bringup-device-links.path && find /dev/char -lname '*nvidia*' -delete"
+# a device of which systemd finds no link of its own
+UNLINKED = """for node in /dev/nvidia* /dev/nvidia-caps/*; do
+    [ ! -c "$node" ] || [ "/dev/char/$(printf '%d:%d' "0x$(stat -c %t "$node")" "0x$(stat -c %T "$node")")" -ef "$node" ] || echo "$node"
+done"""
+# what the driver does when a MIG instance is made
+MIG_INSTANCE = "mkdir -p /dev/nvidia-caps && mknod -m 444 /dev/nvidia-caps/nvidia-cap21 c 236 21"
+SURVIVAL = "deploys/survival.py"
 XID = "NVRM: Xid (PCI:0000:19:00): 79, pid=4242, name=python3, GPU has fallen off the bus."
 STANDARD = ("--data", "gpu_verify=standard")
 
@@ -32,20 +38,34 @@ class ProofStandard(Scenario):
             run = self.deploy("verify before", VERIFY, *STANDARD).expect_exit(1)
             for name in self.hosts:
                 run.expect_problem(name, "failed", "survival-daemon-reload", "not tried yet")
-        with self.case(
-            "a container that loses its GPU is not proven, with the cause: Docker 20.10 and the nvidia runtime, without links"
-        ):
-            run = self.deploy("standard", "deploys/gpu_host.py", *STANDARD).expect_exit(1).expect_proven("lab-2")
-            run.expect_problem("lab-1", "failed", "survival-daemon-reload", "ran before, and not after", "/dev/char")
-        with self.case("with links in /dev/char it keeps its GPU"):
-            self.host("lab-1").run(LINKS, sudo=True)
-            run = self.deploy("with links", "deploys/gpu_host.py", *STANDARD).expect_exit(0).expect_proven(*self.hosts)
+        with self.case("a running container keeps its GPU over daemon-reload"):
+            run = self.deploy("standard", "deploys/gpu_host.py", *STANDARD).expect_exit(0).expect_proven(*self.hosts)
             for name in self.hosts:
                 self._expect(run, name, "survival-daemon-reload", "pass")
                 self._expect(run, name, "speed", "skipped")
                 expect.equal(f"performance of {name}", run.result(name)["performance"], "not measured", run.log)
                 kept = json.loads(self.host(name).run(f"cat {KEPT}", sudo=True).stdout)
                 expect.equal(f"what {name} kept", [each["after"] for each in kept["steps"]], ["start", "daemon-reload"], run.log)
+
+    @override
+    def side_effect(self) -> None:
+        one = self.host("lab-1")
+        with self.case("Docker 20.10 and the nvidia runtime without links in /dev/char: the GPU is lost, and it is said why"):
+            one.run(WITHOUT_LINKS, sudo=True)
+            self.deploy("survival without links", SURVIVAL, *STANDARD)
+            run = self.deploy("verify without links", VERIFY, *STANDARD).expect_exit(1)
+            run.expect_problem("lab-1", "failed", "survival-daemon-reload", "ran before, and not after", "/dev/char")
+        with self.case("the next run makes the links anew, and the GPU is kept"):
+            run = self.deploy("healed", "deploys/gpu_host.py", *STANDARD).expect_exit(0).expect_proven(*self.hosts)
+            expect.contains("what was done on lab-1", " ".join(run.result("lab-1")["changed"]), "device-links", where=run.log)
+            self._expect(run, "lab-1", "survival-daemon-reload", "pass")
+        with self.case("the device of a new MIG instance is linked without a run"):
+            one.run(MIG_INSTANCE, sudo=True)
+            expect.wait_until("a link to the new device", lambda: not self._unlinked("lab-1"), 10)
+        with self.case("after a reboot every device is linked"):
+            one.reboot()
+            wait_for_boot(one)
+            expect.nothing("device without a link on lab-1", self._unlinked("lab-1"))
 
     @override
     def verify(self) -> None:
@@ -55,6 +75,9 @@ class ProofStandard(Scenario):
             run = self.deploy("verify broken", VERIFY, *STANDARD).expect_exit(1)
             run.expect_problem("lab-1", "failed", "survival-daemon-reload", "is broken")
             run.expect_problem("lab-2", "failed", "Xid 79", "fallen off the bus", "power-cycle")
+
+    def _unlinked(self, name: str) -> list[str]:
+        return self.host(name).run(UNLINKED, sudo=True).stdout.split()
 
     def _expect(self, run: Run, name: str, check: str, status: str) -> None:
         found = {each["name"]: each["status"] for each in run.result(name)["checks"]}

@@ -17,7 +17,7 @@ OF_USER = {"debug": True, "max-concurrent-downloads": 5}
 CLASHING = "/etc/apt/sources.list.d/cuda-debian12-x86_64.list"
 OURS = r"(nvidia|libcuda|cuda-drivers|linux-headers)"
 # everything that we write has our name in its own, or is one of these
-FILES = "find /etc /usr/share/keyrings -xdev -name '*gpu-bringup*'; ls -d /etc/cdi/nvidia.yaml 2>/dev/null || :"
+FILES = "find /etc /usr/share/keyrings /usr/local -xdev -name '*gpu-bringup*'; ls -d /etc/cdi/nvidia.yaml 2>/dev/null || :"
 
 
 class Undo(Scenario):
