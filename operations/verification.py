@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pyinfra import host, state
+from pyinfra.connectors.local import LocalConnector
 
 from bringup import catalog, health, performance, startup_advice, survival, verdicts
 from bringup.errors import HostError
+from bringup.limit_checks import limit_checks
 from bringup.report import Check, HostResult
 from bringup.smi import SmiReport
 from bringup.survey import known
 from bringup.target import Target
 from facts import live
+from facts.limits import Found, LimitsInPlace, LoginLimits
 from facts.verification import Benchmark, ContainerGpus, CudaStartup, GpuBenchmark, NcclBenchmark
 from operations.guard import Commands, host_operation
 from operations.record import RUN
@@ -45,6 +48,7 @@ def proof(target: Target) -> Commands:
         sample=startup["samples"][0] if startup and startup["samples"] else None,
         start_problem=startup["problem"] if startup else "the host did not answer",
     )
+    result.checks += limit_checks(survey, target, read_limits(target, image))
     seen = gpus["report"] if gpus else None
     if gpus and seen:
         result.checks += health.health_checks(seen, gpus["xids"], catalog.load())
@@ -62,6 +66,18 @@ def proof(target: Target) -> Commands:
     if result.performance != "within floors" and target.settings.get("require_floors"):
         raise HostError(f"performance is {result.performance}, and gpu_require_floors asks for a judgement")
     host.noop("proven")
+
+
+def read_limits(target: Target, image: str) -> dict[str, Found]:
+    """Where memlock is set. This machine itself is not logged in to, so what its shell has says nothing of a login."""
+    if target.memlock is None:
+        return {}
+    current, asked = live.current_host(), {"_ignore_errors": True, "_timeout": PROOF_TIMEOUT_S}
+    silent = Found(memlock=[], open_files=[], problem="the host did not answer")
+    places = {"unit": silent, "user": silent} | (current.get_fact(LimitsInPlace, image=image, **asked) or {})
+    if not isinstance(current.connector, LocalConnector):
+        places |= {"login": silent} | (current.get_fact(LoginLimits, _sudo=False, **asked) or {})
+    return places
 
 
 def measure(result: HostResult, target: Target, image: str, seen: SmiReport) -> None:

@@ -16,6 +16,7 @@ SAMPLE = (Path(__file__).parent / "samples" / "nvidia-smi-q-h200.xml").read_text
 START = docker_ns("2026-11-30T21:43:00Z")
 # what is sent when: the mark of each script
 SURVEY, LOCK, SMI, STARTUP = "@@gpu-bringup-survey 1", "mkdir /run/gpu-bringup.lock", "nvidia-smi -q -x", "docker create"
+IN_PLACE, LOGIN = "systemd-run --quiet", "s/^/login /"
 INDEX = "apt-helper -o Acquire::Retries=2"
 
 
@@ -40,6 +41,12 @@ def started(failed: dict[str, str] | None = None) -> list[str]:
     return [f"run {START} {START + 1_000_000} {START + 500_000_000} 0 2026-11-30T21:43:00.3Z", "|" + json.dumps(probe)]
 
 
+def memlock(where: str, soft: str = "unlimited", hard: str = "unlimited") -> list[str]:
+    """What the scripts of facts.limits print of one place."""
+    files, locked = "Max open files            1048576   1048576   files", f"Max locked memory         {soft}  {hard}  bytes"
+    return [f"{where} {files}", f"{where} {locked}"]
+
+
 def offered() -> list[str]:
     """What RepositoryIndex's script prints of a repository with our test key and all that a plan wants."""
     lines = packages_of("debian12", fabric=True).splitlines()
@@ -58,11 +65,13 @@ def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
         LOCK: instead.get("lock", "taken"),
         SMI: instead.get("smi", f"exit 0\n{SAMPLE}"),
         STARTUP: instead.get("startup", started()),
+        IN_PLACE: instead.get("in_place", [*memlock("unit"), *memlock("user")]),
+        LOGIN: instead.get("login", memlock("login")),
         INDEX: instead.get("index", []),
     }
 
 
 def data(survey: Host | Sequence[str], **more: Any) -> dict[str, Any]:
     """An inventory's data of one fake host: with SETTINGS, `responses`' replacements, and settings of its own (gpu_…)."""
-    instead = {key: more.pop(key) for key in ("lock", "smi", "startup", "index") if key in more}
+    instead = {key: more.pop(key) for key in ("lock", "smi", "startup", "index", "in_place", "login") if key in more}
     return {"fake_delay": 0, "fake_delay_jitter": 0, "fake_responses": responses(survey, **instead), **SETTINGS, **more}
