@@ -20,6 +20,7 @@ from bringup.settings import Settings
 from bringup.steps import (
     Change,
     Skip,
+    cdi,
     containers,
     device_links,
     driver,
@@ -30,6 +31,7 @@ from bringup.steps import (
     packages,
     runfile,
     sources,
+    toolkit_config,
 )
 from bringup.steps import provenance as provenance_step
 from bringup.survey import Survey, known
@@ -110,7 +112,8 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("toolkit-repository", _toolkit_repository),
     ("toolkit-packages", lambda survey, target: containers.toolkit_packages(survey, target.toolkit) if target.toolkit else None),
     ("package-holds", packages.holds),
-    ("cdi-spec", containers.cdi_spec),
+    ("toolkit-config", toolkit_config.toolkit_config),
+    ("cdi-spec", cdi.cdi_spec),
     ("daemon-json", containers.daemon_json),
     ("images", images.images),
     ("image-prewarm", images.image_prewarm),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bringup.errors import HostError
 from bringup.report import Check, Function, Hardware
-from bringup.steps import containers, driver_set, images
+from bringup.steps import cdi, containers, driver_set, images
 from bringup.steps import driver as driver_steps
 from bringup.survey import Survey, known, loaded_version, module_kind, unreadable
 from bringup.target import Target
@@ -78,7 +78,7 @@ def _driver(survey: Survey, target: Target) -> Check:
 def _cdi(survey: Survey, target: Target) -> Check:
     if target.docker.injection != "cdi":
         return Check("cdi-spec", "pass", "not needed: GPUs are injected by the nvidia runtime")
-    problem = containers.stale_cdi(survey)
+    problem = cdi.stale_cdi(survey)
     return (
         Check("cdi-spec", "fail", problem) if problem else Check("cdi-spec", "pass", "of the loaded driver, with all its devices")
     )

@@ -2,7 +2,7 @@
 
 from bringup.target import Target
 from deploys.frame import stage
-from operations import docker, packages, sources, toolkit
+from operations import cdi, docker, packages, sources, toolkit
 
 
 def container_runtime(target: Target) -> None:
@@ -16,7 +16,8 @@ def container_runtime(target: Target) -> None:
     sources.repository(name="toolkit-repository", step="toolkit-repository", target=target, wanted=wanted, packages=names)
     toolkit.toolkit_packages(name="toolkit-packages", target=target)
     packages.package_holds(name="package-holds", target=target)
-    toolkit.cdi_spec(name="cdi-spec", target=target)
+    toolkit.toolkit_config(name="toolkit-config", target=target)
+    cdi.cdi_spec(name="cdi-spec", target=target)
     docker.daemon_json(name="daemon-json", target=target)
 
 

@@ -105,7 +105,7 @@ job cloud_init cloud-init status --long
 job virtualization systemd-detect-virt
 job units systemctl show docker.service containerd.service nvidia-persistenced.service nvidia-fabricmanager.service \
     kubelet.service slurmd.service unattended-upgrades.service nvidia-cdi-refresh.path \
-    gpu-bringup-device-links.service gpu-bringup-device-links.path \
+    gpu-bringup-device-links.service gpu-bringup-device-links.path gpu-bringup-cdi-spec.service \
     -p Id -p LoadState -p ActiveState -p UnitFileState -p LimitMEMLOCK -p MainPID -p FragmentPath -p ExecStart
 # shellcheck disable=SC2016 # expanded by the job's own sh
 job_sh containerd_limits systemctl 'pid=$(systemctl show -p MainPID containerd.service); pid=${pid#MainPID=}
@@ -298,15 +298,35 @@ ok docker_path "$docker_path"
 file_named docker_snap /snap/bin/docker
 files docker_dropins /etc/systemd/system/docker.service.d/*.conf /run/systemd/system/docker.service.d/*.conf \
     /etc/systemd/system/containerd.service.d/*.conf /run/systemd/system/containerd.service.d/*.conf
+head_ ldconfig ok
+for f in /sbin/ldconfig.real /sbin/ldconfig; do [ -e "$f" ] && printf '|%s\n' "$f"; done
+head_ rootless ok
+for f in /run/user/*/docker.sock; do [ -S "$f" ] && printf '|%s\n' "$f"; done
 file toolkit_config /etc/nvidia-container-runtime/config.toml
 head_ cdi ok
+# shellcheck disable=SC2016 # awk's own
+cdi='function text(l) { sub(/^[^:]*:[ \t]*/, "", l); gsub(/["\047 \t]/, "", l); return l }
+function flush() { if (node != "") print "node", node, major == "" ? "-" : major ":" minor; node = ""; major = ""; minor = 0 }
+match($0, /libcuda\.so\.[0-9][0-9.]*[0-9]/) { print "library", substr($0, RSTART, RLENGTH) }
+!/:/ { next }
+{ key = $0; sub(/:.*/, "", key); gsub(/["\047 \t-]/, "", key); value = text($0) }
+key == "kind" || key == "name" || key == "cdiVersion" { flush(); print key == "name" ? "device" : key == "kind" ? key : "version", value }
+key == "path" || key == "hostPath" { flush(); if (value ~ /^\/dev\//) node = value; else if (value != "") print "file", value }
+key == "major" { major = value }
+key == "minor" { minor = value }
+END { flush() }'
 for f in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
     [ -e "$f" ] || continue
-    if [ -r "$f" ]; then
-        sed -n -e 's/^[[:space:]]*"*kind"*: *"*\([^",]*\).*/kind \1/p' \
-            -e 's/.*\(libcuda\.so\.[0-9][0-9.]*[0-9]\).*/library \1/p' \
-            -e 's/.*[pP]ath"*: *"*\(\/dev\/[a-zA-Z0-9_/-]*\).*/node \1/p' \
-            -e 's/^[[:space:]-]*"*name"*: *"*\([A-Za-z0-9:._-]*\).*/device \1/p' "$f" | sort -u | while IFS= read -r l; do printf '|%s %s\n' "$f" "$l"; done
+    if [ -r "$f" ] && has awk; then
+        stat -c "|$f mode %a" "$f"
+        # JSON may be one line
+        # shellcheck disable=SC2020 # three characters
+        tr '{},' '\n\n\n' <"$f" | awk "$cdi" | sort -u | while read -r what value number; do
+            case $what in
+            file) [ -e "$value" ] || printf '|%s missing %s\n' "$f" "$value" ;;
+            *) printf '|%s %s %s\n' "$f" "$what" "$value${number:+ $number}" ;;
+            esac
+        done
     else printf '|%s unreadable\n' "$f"; fi
 done
 

@@ -1,21 +1,20 @@
-"""NVIDIA's container toolkit and the CDI spec."""
+"""NVIDIA's container toolkit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyinfra.api import StringCommand
+from pyinfra.api import QuoteString, StringCommand
 
 from bringup.index import pick_newest
 from bringup.steps.containers import toolkit_gone
+from bringup.steps.toolkit_config import PATH, wrong_keys
 from bringup.target import Target
 from facts import live
 from facts.packages import Index
 from operations import packages
 from operations.guard import Commands, host_operation
 from operations.needed import needed
-
-CDI_FILE = "/etc/cdi/nvidia.yaml"
 
 
 @host_operation
@@ -33,13 +32,9 @@ def toolkit_packages(target: Target) -> Commands:
 
 
 @host_operation
-def cdi_spec(target: Target) -> Commands:
-    """The CDI spec of the driver that is loaded now. Specs in /var/run/cdi, which the toolkit's own unit makes, are made anew too."""
-    if needed("cdi-spec", target) is None:
+def toolkit_config(target: Target) -> Commands:
+    """Single keys, by the toolkit's own tool: its packages rewrite the file at each upgrade, and keep what is set in this way."""
+    if needed("toolkit-config", target) is None:
         return
-    yield StringCommand(
-        "mkdir -p -m 755 /etc/cdi && nvidia-ctk cdi generate --output=" + CDI_FILE + ".new.yaml",
-        "&& mv -f", CDI_FILE + ".new.yaml", CDI_FILE,
-        "&& if [ -e /var/run/cdi/nvidia.yaml ]; then cp", CDI_FILE, "/var/run/cdi/nvidia.yaml; fi",
-        _timeout=120,
-    )  # fmt: skip
+    for key, (value, _) in wrong_keys(live.survey()).items():
+        yield StringCommand("nvidia-ctk config --in-place", f"--config-file={PATH}", "--set", QuoteString(f"{key}={value}"))

@@ -17,12 +17,14 @@ from bringup import catalog
 from bringup.limits import UNITS
 from bringup.plan import Plan, make_plan
 from bringup.settings import Settings, read_settings
+from bringup.steps import cdi as cdi_step
 from bringup.steps import device_links, provenance, uncommented
 from bringup.steps.sources import SETTINGS_FILE
 from bringup.survey import Survey
 from bringup.survey.parse import parse_survey
 from bringup.survey.sections import BEGIN
 
+ONESHOTS = (device_links.SERVICE, cdi_step.SERVICE)  # units that run and end
 TODAY = date(2026, 11, 30)
 NOW_S = 1_796_078_453.5
 KERNELS = {"debian12": "6.1.0-49-cloud-amd64", "debian13": "6.12.107+deb13-cloud-amd64"}
@@ -140,6 +142,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "driver_candidates": "",
                 "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None, "containerd_limits": "",
                 "docker_path": "", "docker_snap": None, "docker_dropins": "", "toolkit_config": None, "cdi": "",
+                "ldconfig": "/sbin/ldconfig", "rootless": "",
                 "cgroup_controllers": "cpuset cpu io memory hugetlb pids rdma misc",
                 "pid1_limits": "Max open files            1073741816           1073741816           files\n"
                 "Max locked memory         8388608              8388608              bytes",
@@ -217,7 +220,8 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
         "driver_libraries": f"/usr/lib/x86_64-linux-gnu/libcuda.so.{DRIVER}",
         "device_nodes": "\n".join([*nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]),
         "device_numbers": numbers([*nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]),
-        "our_files": "".join(f"==> {path}\n{uncommented(text)}" for path, text in device_links.FILES.items()),
+        "our_files": "".join(f"==> {path}\n{uncommented(text)}" for path, text in {**device_links.FILES, **cdi_step.FILES}.items()
+        ),
         "modprobe": "\n".join(
             f"/etc/modprobe.d/gpu-bringup-nouveau.conf: {each}"
             for each in ("blacklist nouveau", "blacklist nova_core", "blacklist nova_drm", "options nouveau modeset=0")
@@ -242,7 +246,7 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
         "docker_info": json.dumps(info), "docker_running": "", "docker_images": f"registry.example:5000/pytorch:<none> {IMAGE}",
         "engine": f"Docker version {DOCKERS[distro]}+dfsg1, build 100c701", "toolkit": f"NVIDIA Container Toolkit CLI version {TOOLKIT}",
         "smi": "GPU 0: NVIDIA H200 (UUID: GPU-0)", "gpu_processes": "",
-        "units": "\n".join([*(unit(each) for each in services), unit(device_links.SERVICE, active="inactive"), unit(device_links.WATCH)]),
+        "units": "\n".join([*map(unit, (*services, device_links.WATCH)), *(unit(each, active="inactive") for each in ONESHOTS)]),
         "docker_dropins": "".join(
             f"==> /etc/systemd/system/{each}.d/90-gpu-bringup.conf\n[Service]\nLimitMEMLOCK=infinity\n" for each in UNITS
         ),

@@ -134,7 +134,12 @@ def _docker(survey: Survey, target: Target) -> Iterator[str]:
     if cgroup_driver(survey) == "cgroupfs":
         yield "daemon.json has native.cgroupdriver=cgroupfs: systemd and Docker then fight over the same control groups"
     if re.search(r"^\s*no-cgroups\s*=\s*true", known(survey["toolkit_config"]) or "", re.M):
-        yield "no-cgroups = true in /etc/nvidia-container-runtime/config.toml: by the old hook, containers then get no GPU device"
+        stays = (
+            f", and stays because of {', '.join(survey['rootless'])}, where a rootless Docker needs it"
+            if survey["rootless"]
+            else ""
+        )
+        yield f"no-cgroups = true in /etc/nvidia-container-runtime/config.toml: by the old hook, containers then get no GPU device{stays}"
     if target.driver and known(survey["selinux"]) == "enforcing":
         yield "SELinux enforces: containers that it confines need the boolean container_use_devices (setsebool -P container_use_devices on)"
 

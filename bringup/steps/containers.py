@@ -5,9 +5,9 @@ from __future__ import annotations
 from bringup import daemon_json as merging
 from bringup import versions
 from bringup.errors import HostError
-from bringup.steps import Change, Skip, edited
+from bringup.steps import Change, edited
 from bringup.steps.packages import PREDICTED, missing, with_installed
-from bringup.survey import Survey, installed, known, loaded_version, unit, unreadable
+from bringup.survey import Survey, installed, known, unit, unreadable
 from bringup.target import Docker, Target, Toolkit
 
 
@@ -61,42 +61,6 @@ def toolkit_gone(survey: Survey) -> str | None:
     if why.endswith("is missing"):
         return why
     return "nvidia-ctk is missing" if survey["toolkit_version"] is None else None
-
-
-def cdi_spec(survey: Survey, target: Target) -> Change | Skip | None:
-    """There is a CDI spec of the loaded driver that names every device."""
-    if target.docker.injection != "cdi" or target.driver is None:
-        return None
-    why = stale_cdi(survey)
-    if why is None:
-        return None
-    loaded = loaded_version(survey)
-    if loaded is None:  # the reboot was not allowed
-        return Skip(f"{why}, and without a loaded driver none can be written")
-    after = edited(survey)
-    spec = {"path": "/etc/cdi/nvidia.yaml", "kind": "nvidia.com/gpu", "library_versions": [loaded], "devices": ["all"]}
-    after["cdi"] = [{**spec, "device_nodes": [*survey["driver"]["device_nodes"], "/dev/nvidia-uvm"]}]  # type: ignore[typeddict-item]
-    return Change(why, "write the CDI spec with nvidia-ctk", after)
-
-
-def stale_cdi(survey: Survey) -> str | None:
-    """What is wrong with the CDI specs of nvidia.com/gpu, or None."""
-    specs = [each for each in survey["cdi"] if each["kind"] == "nvidia.com/gpu"]
-    if not specs:
-        return "no CDI spec for nvidia.com/gpu"
-    loaded = loaded_version(survey)
-    for spec in specs:
-        other = [each for each in spec["library_versions"] if loaded not in (None, PREDICTED, each)]
-        if other and other[0] != PREDICTED:
-            return f"{spec['path']} is of driver {other[0]}, {loaded} is loaded"
-        if not spec["library_versions"]:
-            return f"{spec['path']} names no libcuda of any driver"
-        if "/dev/nvidia-uvm" not in spec["device_nodes"]:
-            return f"{spec['path']} has no /dev/nvidia-uvm: CUDA would fail in containers"
-        unlisted = [each for each in survey["driver"]["device_nodes"] if each not in spec["device_nodes"] and each[11:].isdigit()]
-        if unlisted:
-            return f"{spec['path']} lacks {', '.join(unlisted)}"
-    return None
 
 
 def daemon_json(survey: Survey, target: Target) -> Change | None:

@@ -8,8 +8,8 @@ anew, MIG instances.
 
 from __future__ import annotations
 
-from bringup.steps import Change, edited, uncommented
-from bringup.survey import Survey, Unit, known, unit
+from bringup.steps import Change, edited, own_units
+from bringup.survey import Survey
 from bringup.target import Target
 
 SCRIPT = "/usr/local/lib/gpu-bringup/device-links"
@@ -58,35 +58,19 @@ def device_links(survey: Survey, target: Target) -> Change | None:
     """Every device node has its link, and will have it after the next boot."""
     if target.driver is None:
         return None
-    lacking = [path for path, text in FILES.items() if survey["our_files"].get(path) != uncommented(text)]
+    lacking = own_units.lacking(survey, FILES)
     unlinked = [each["path"] for each in survey["driver"]["nodes"] if not each["linked"]]
     why = ""
     if unlinked:
         why = f"{', '.join(unlinked)} not in /dev/char: a daemon-reload would take the GPU from running containers"
     elif lacking:
         why = f"nothing links NVIDIA's devices in /dev/char at boot ({', '.join(lacking)})"
-    elif off := units_off(survey):
+    elif off := own_units.off(survey, [SERVICE], [WATCH]):
         why = f"{', '.join(off)} not on"
     if not why:
         return None
     after = edited(survey)
-    after["our_files"].update({path: uncommented(text) for path, text in FILES.items()})
+    own_units.put(after, FILES, [SERVICE], [WATCH])
     for node in after["driver"]["nodes"]:
         node["linked"] = True
-    units = known(after["units"])
-    if units is not None:
-        for name, active in ((SERVICE, "inactive"), (WATCH, "active")):
-            units[name] = Unit(load="loaded", active=active, enabled="enabled", fragment="", exec_start="", memlock="")
     return Change(why, f"make the links, and {WATCH} and {SERVICE} that keep them", after)
-
-
-def units_off(survey: Survey) -> list[str]:
-    """Which of the two is not enabled, or does not watch. Nothing where systemd did not say."""
-    if known(survey["units"]) is None:
-        return []
-    found = {name: unit(survey, name) for name in (SERVICE, WATCH)}
-    return [
-        name
-        for name, each in found.items()
-        if each is None or each["enabled"] != "enabled" or (name == WATCH and each["active"] != "active")
-    ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from bringup import daemon_json, limits, survival
 from bringup.sources import OURS
-from bringup.steps import device_links, driver, provenance, sources
+from bringup.steps import cdi, device_links, driver, provenance, sources
 from bringup.steps.packages import is_driver_package
 from bringup.survey import Survey, known, unit
 
@@ -64,7 +64,7 @@ def undo(survey: Survey) -> Undo | None:
         sources.SETTINGS_FILE,
         driver.MODPROBE_FILE,
     ]
-    files += [*limits.memlock_files("unlimited"), "/etc/cdi/nvidia.yaml", survival.PATH]
+    files += [*limits.memlock_files("unlimited"), cdi.SPEC, *cdi.FILES, survival.PATH]
     files += device_links.FILES
     files += [provenance.INSTALLED, provenance.HELD, provenance.PULLED, provenance.DISABLED, provenance.PATH]
     return Undo(

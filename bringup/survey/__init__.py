@@ -160,8 +160,14 @@ class Docker(TypedDict):
 
 
 class CdiSpec(TypedDict):
+    """`version`: of CDI; `mode`: of the file; `numbers`: by device node, where the spec has them; `missing`: files that are gone."""
+
     path: str
     kind: str | None
+    version: str | None
+    mode: str
+    numbers: dict[str, str]
+    missing: list[str]
     library_versions: list[str]
     device_nodes: list[str]
     devices: list[str]
@@ -222,6 +228,8 @@ class Survey(TypedDict):
     docker: Docker
     toolkit_version: Read[str]
     toolkit_config: Read[str]
+    ldconfig: list[str]  # of /sbin/ldconfig.real (Ubuntu's and Debian's own until 13) and /sbin/ldconfig, those that are there
+    rootless: list[str]  # sockets of rootless daemons that run
     cdi: list[CdiSpec]
     cgroup_controllers: Read[list[str]]  # None: not the unified hierarchy
     limits: Limits

@@ -74,6 +74,8 @@ def _parse(got: Sections, now_s: float) -> Survey:
         docker=_docker(got, clock_s),
         toolkit_version=got.read("toolkit", _toolkit_version),
         toolkit_config=got.text("toolkit_config"),
+        ldconfig=got.lines("ldconfig"),
+        rootless=got.lines("rootless"),
         cdi=_cdi(got.lines("cdi")),
         cgroup_controllers=got.read("cgroup_controllers", lambda section: section.text.split()),
         limits=_limits(got),
@@ -260,18 +262,36 @@ def _toolkit_version(section: Section) -> str | None:
 def _cdi(lines: list[str]) -> list[CdiSpec]:
     specs: dict[str, CdiSpec] = {}
     for line in lines:
-        path, what, value = (*line.split(), "")[:3]  # specs of other vendors may hold anything
-        spec = specs.setdefault(path, CdiSpec(path=path, kind=None, library_versions=[], device_nodes=[], devices=[]))
+        path, what, value, number = (*line.split(" ", 3), "", "")[:4]  # specs of other vendors may hold anything
+        if path not in specs:
+            specs[path] = CdiSpec(
+                path=path,
+                kind=None,
+                version=None,
+                mode="",
+                library_versions=[],
+                device_nodes=[],
+                devices=[],
+                numbers={},
+                missing=[],
+            )
+        spec = specs[path]
         if what == "kind":
             spec["kind"] = value
-        elif what == "library":
+        elif what == "version":
+            spec["version"] = value
+        elif what == "mode":
+            spec["mode"] = value
+        elif what == "library" and "." in value.removeprefix("libcuda.so."):  # libcuda.so.1 is a link, no version
             spec["library_versions"].append(value.removeprefix("libcuda.so."))
-        elif what == "node":
+        elif what == "node" and value not in spec["device_nodes"]:
             spec["device_nodes"].append(value)
         elif what == "device":
             spec["devices"].append(value)
-    for spec in specs.values():  # libcuda.so.1 is a link, no version
-        spec["library_versions"] = [each for each in spec["library_versions"] if "." in each]
+        elif what == "missing":
+            spec["missing"].append(value)
+        if what == "node" and ":" in number:
+            spec["numbers"][value] = number
     return list(specs.values())
 
 

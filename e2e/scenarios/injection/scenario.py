@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing_extensions import override
+
+from e2e import expect
+from e2e.as_planned import expect_no_changes
+from e2e.pyinfra_run import Run
+from e2e.scenario import VERIFY, Scenario
+from e2e.shared_lab import wait_for_boot
+
+SPEC = "/var/run/cdi/nvidia.yaml"
+HAND_MADE = "/etc/cdi/nvidia.yaml"
+CONFIG = "/etc/nvidia-container-runtime/config.toml"
+# as it is after a driver was upgraded, and as a guide tells people to make it
+STALE = f"mkdir -p /etc/cdi && sed 's/libcuda.so.5[0-9.]*/libcuda.so.550.90.07/' {SPEC} >{HAND_MADE}"
+OTHER_NUMBER = f"sed -i '/nvidia-uvm$/{{n;s/major: .*/major: 510/}}' {SPEC}"
+LEFTOVERS = (
+    f"""sed -i -e 's/^#no-cgroups.*/no-cgroups = true/' -e 's/^ldconfig.*/ldconfig = "@\\/sbin\\/ldconfig.real"/' {CONFIG}"""
+)
+FULL = ("--data", "gpu_verify=full", "--data", 'gpu_docker_options={"live-restore": true}')
+
+
+class Injection(Scenario):
+    """CDI specs of another driver or boot, and what old guides leave in the toolkit's file, are named and set right; a boot keeps it so."""
+
+    tier = "all"
+
+    @override
+    def create(self) -> None:
+        self.lab = self.labs.converged()
+
+    @override
+    def converge(self) -> None:
+        one, two = self.lab.hosts
+        before = one.run(f"cat {CONFIG}").stdout
+        one.run(LEFTOVERS, sudo=True)
+        two.run(STALE, sudo=True)
+        with self.case("verify names the hand-made spec of the old driver, and changes nothing"):
+            run = self.deploy("verify", VERIFY).expect_exit(1)
+            run.expect_problem("lab-2", "failed", HAND_MADE, "550.90.07")
+        with self.case("the next run sets it right: one key each in config.toml, the spec of the driver that is loaded"):
+            run = self._heal("heal")
+            self._changed(run, "lab-1", "toolkit-config")
+            self._changed(run, "lab-2", "cdi-spec")
+            now = one.run(f"cat {CONFIG}").stdout
+            expect.equal("config.toml", now, before.replace("#no-cgroups = false", "no-cgroups = false"))
+            two.run(f"[ ! -e {HAND_MADE} ] && [ -e {HAND_MADE}.disabled ] && [ $(stat -c %a {SPEC}) = 644 ]", sudo=True)
+        with self.case("a device number of another boot"):
+            two.run(OTHER_NUMBER, sudo=True)
+            run = self._heal("number")
+            self._changed(run, "lab-2", "cdi-spec")
+            expect.contains("the plan", run.output, "510:0 of another boot", where=run.log)
+
+    @override
+    def idempotence(self) -> None:
+        expect_no_changes(self.deploy("idempotence"), self.hosts)
+
+    @override
+    def side_effect(self) -> None:
+        two = self.host("lab-2")
+        with self.case("a boot makes the spec anew, before Docker starts"):
+            two.reboot()
+            wait_for_boot(two)
+            two.run(f"grep -q /dev/nvidia-uvm-tools {SPEC}", sudo=True)
+            expect_no_changes(self.deploy("after the boot"), self.hosts)
+        with self.case("a device that comes later gets into the spec without a run"):
+            two.run(f"sed -i /nvidia-uvm/d {SPEC}; mknod /dev/nvidia-later c 195 254", sudo=True)
+            expect.wait_until(
+                "a whole spec", lambda: two.run(f"grep -c uvm-tools {SPEC} || :", sudo=True).stdout.strip() != "0", 20
+            )
+            two.run("rm /dev/nvidia-later /dev/char/195:254", sudo=True)
+
+    @override
+    def verify(self) -> None:
+        with self.case("a running container keeps its GPU over daemon-reload and a restart of Docker"):
+            run = self.deploy("full", "deploys/gpu_host.py", *FULL).expect_exit(0).expect_proven(*self.hosts)
+            for name in self.hosts:
+                checks = {each["name"]: each["status"] for each in run.result(name)["checks"]}
+                for each in ("survival-daemon-reload", "survival-docker-restart"):
+                    expect.equal(f"{each} of {name}", checks.get(each), "pass", run.log)
+
+    def _heal(self, what: str) -> Run:
+        return self.deploy(what).expect_exit(0).expect_proven(*self.hosts)
+
+    def _changed(self, run: Run, name: str, step: str) -> None:
+        expect.equal(f"what was done on {name}", run.result(name)["changed"], [step], run.log)
