@@ -61,6 +61,7 @@ class Settings:
     driver_branch: str = "auto"
     kernel_module: KernelModule = "auto"
     hold_packages: Hold = "driver"
+    clean_command_line: bool = False  # take old workarounds off the kernel's
     reboot: Reboot = "if-idle"
     reboot_timeout: int = 1800  # seconds; 8-GPU machines POST for 10-20 minutes
     lock_timeout: int = 600  # seconds
@@ -258,6 +259,7 @@ READERS: Mapping[str, Any] = {
     "driver_branch": _branch,
     "kernel_module": _choice(*get_args(KernelModule)),
     "hold_packages": _choice(*get_args(Hold)),
+    "clean_command_line": _flag,
     "reboot": _choice(*get_args(Reboot)),
     "reboot_timeout": _seconds,
     "lock_timeout": _seconds,

@@ -96,6 +96,15 @@ class Toolkit:
 
 
 @dataclass(frozen=True)
+class CommandLine:
+    """Words of the kernel's command line; `tool`: the boot loader's, which changes it."""
+
+    tool: str
+    add: tuple[str, ...]
+    remove: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Pulling:
     """How images come to the host, and what becomes of them."""
 
@@ -118,6 +127,7 @@ class Target:
     family: Family  # of the package manager
     driver: Driver | None  # None: a host without GPU, where that is fine
     blocked_modules: tuple[str, ...]
+    command_line: CommandLine | None  # None: it stays as it is
     docker: Docker
     toolkit: Toolkit | None
     memlock: int | Literal["unlimited"] | None  # None: what the host has is all that can be had

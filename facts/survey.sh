@@ -110,6 +110,7 @@ job units systemctl show docker.service containerd.service nvidia-persistenced.s
 # shellcheck disable=SC2016 # expanded by the job's own sh
 job_sh containerd_limits systemctl 'pid=$(systemctl show -p MainPID containerd.service); pid=${pid#MainPID=}
     [ "${pid:-0}" = 0 ] || cat "/proc/$pid/limits"'
+job boot_arguments grubby --info=DEFAULT
 job system_memlock systemctl show -p DefaultLimitMEMLOCK
 job inhibitors systemd-inhibit --list --no-legend --no-pager
 # shellcheck disable=SC2016 # expanded by the job's own sh
@@ -331,6 +332,8 @@ for f in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json
 done
 
 # --- limits, cgroups ----------------------------------------------------------------------------------------------------------
+head_ bootloader ok
+for f in grubby update-grub; do has $f && printf '|%s\n' $f; done
 file cgroup_controllers /sys/fs/cgroup/cgroup.controllers
 head_ pid1_limits ok
 [ -r /proc/1/limits ] && while IFS= read -r l; do case $l in "Max locked memory"*|"Max open files"*) printf '|%s\n' "$l" ;; esac; done </proc/1/limits
@@ -340,7 +343,7 @@ files limits /etc/security/limits.conf /etc/security/limits.d/*.conf
 files systemd_dropins /etc/systemd/system.conf.d/*.conf
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------
-files our_files /usr/local/lib/gpu-bringup/* /etc/systemd/system/gpu-bringup-*
+files our_files /usr/local/lib/gpu-bringup/* /etc/systemd/system/gpu-bringup-* /etc/default/grub.d/zz-gpu-bringup.cfg
 file provenance /etc/gpu-bringup/provenance.json
 file installed_by_us /etc/gpu-bringup/installed
 file held_by_us /etc/gpu-bringup/held

@@ -6,6 +6,7 @@ from pyinfra import host, logger
 from pyinfra.api import QuoteString, StringCommand
 
 from bringup import daemon_json
+from bringup.command_line import GRUB_FILE
 from bringup.errors import HostError
 from bringup.policy.engine import keeps_containers
 from bringup.steps import driver as driver_steps
@@ -85,6 +86,7 @@ def files() -> Commands:
         kept = QuoteString(path + DISABLED)
         yield StringCommand("if [ -e", kept, "]; then mv -f", kept, QuoteString(path), "; fi")
     *others, record = found.files
+    yield StringCommand(f"if [ -e {GRUB_FILE} ]; then rm -f {GRUB_FILE} && update-grub; fi", _timeout=TIMEOUT_S)
     units = [each.rsplit("/", 1)[1] for each in others if each.startswith("/etc/systemd/system/gpu-bringup-")]
     yield StringCommand("systemctl disable --now", *(QuoteString(each) for each in units), "2>/dev/null; true")
     yield StringCommand("rm -f", *(QuoteString(each) for each in others))

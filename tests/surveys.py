@@ -142,7 +142,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "driver_candidates": "",
                 "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None, "containerd_limits": "",
                 "docker_path": "", "docker_snap": None, "docker_dropins": "", "toolkit_config": None, "cdi": "",
-                "ldconfig": "/sbin/ldconfig", "rootless": "",
+                "ldconfig": "/sbin/ldconfig", "rootless": "", "bootloader": "", "boot_arguments": None,
                 "cgroup_controllers": "cpuset cpu io memory hugetlb pids rdma misc",
                 "pid1_limits": "Max open files            1073741816           1073741816           files\n"
                 "Max locked memory         8388608              8388608              bytes",

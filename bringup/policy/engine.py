@@ -1,4 +1,4 @@
-"""Container engines and kernels that the toolkit cannot serve as it serves a rootful dockerd with cgroup v2."""
+"""Container engines that the toolkit cannot serve as it serves a rootful dockerd."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ PACKAGED = ("docker.io", "docker-ce", "moby-engine", "docker")
 
 def refuse_unfit_engine(survey: Survey, settings: Settings, catalog: Catalog) -> None:
     """Raises Refused."""
-    _refuse_kernel(survey)
     docker = survey["docker"]
     path = docker["path"] or ""
     packaged = any(installed(survey, each) for each in PACKAGED)
@@ -60,14 +59,3 @@ def cgroup_driver(survey: Survey) -> str | None:
         return None
     found = [str(each) for each in options if "native.cgroupdriver=" in str(each)] if isinstance(options, list) else []
     return found[0].partition("=")[2] if found else None
-
-
-def _refuse_kernel(survey: Survey) -> None:
-    if survey["cgroup_controllers"] is not None:
-        return
-    line = known(survey["command_line"]) or ""
-    old = "systemd.unified_cgroup_hierarchy=0"
-    way = f"take {old} off" if old in line else "put systemd.unified_cgroup_hierarchy=1 on"
-    because = f", because of {old} on its command line" if old in line else ""
-    reason = f"the kernel runs with cgroup v1{because}, and only cgroup v2 is supported"
-    raise Refused("cgroup-v1", reason, f"{way} the kernel command line and reboot")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bringup import version_locks, versions
 from bringup.catalog import Catalog, Distro, Gpu
+from bringup.command_line import keeps_v1, workarounds
 from bringup.limits import overriding
 from bringup.policy.engine import cgroup_driver
 from bringup.policy.fit import Loaded
@@ -20,7 +21,6 @@ from bringup.survey import Survey, gpus, installed, known, loaded_version, unrea
 from bringup.target import Target
 
 WORKAROUNDS = {  # on the kernel command line, each with what it does
-    "systemd.unified_cgroup_hierarchy=0": "keeps cgroup v1",
     "nomodeset": "keeps nouveau from driving displays; NVIDIA's driver does not need it",
 }
 
@@ -111,6 +111,10 @@ def _kernels(survey: Survey, target: Target) -> Iterator[str]:
     for word, does in WORKAROUNDS.items():
         if word in words:
             yield f"the kernel command line has {word}, which {does}"
+    if not target.command_line:
+        for word in workarounds(words):
+            does = "asks for cgroup v1" if keeps_v1([word]) else "has no effect with cgroup v2"
+            yield f"the kernel command line has {word}, which {does} (gpu_clean_command_line: true takes it off)"
     for word in words:
         if re.match(r"(modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)=", word) and "nvidia" in re.split(
             "[=,]", word

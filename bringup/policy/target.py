@@ -9,6 +9,7 @@ from typing import Any
 
 from bringup.catalog import Catalog
 from bringup.limits import memlock_to_be_had
+from bringup.policy.command_line import choose_command_line
 from bringup.policy.docker import choose_docker
 from bringup.policy.driver import choose_driver
 from bringup.policy.engine import refuse_unfit_engine
@@ -28,6 +29,7 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
     """+ locked: digests of tags, from the lock file. Raises Refused."""
     refuse_what_is_not_ours(survey, settings)
     distro = supported_distro(survey, catalog)
+    command_line = choose_command_line(survey, settings)
     refuse_unfit_engine(survey, settings, catalog)
     boards = known_gpus(survey, settings, catalog)
     driver = choose_driver(survey, settings, catalog, distro, boards, today) if boards else None
@@ -45,6 +47,7 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
         family=distro.family,
         driver=driver,
         blocked_modules=BLOCKED if driver and driver.source != "preinstalled" else (),
+        command_line=command_line,
         docker=choose_docker(survey, settings, catalog, distro, gpu=bool(boards)),
         toolkit=toolkit,
         memlock=memlock_to_be_had(settings.memlock, survey),

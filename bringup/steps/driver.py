@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bringup import versions
 from bringup.errors import HostError
-from bringup.steps import Change, Skip, edited
+from bringup.steps import Change, Skip, command_line, edited
 from bringup.steps.kernel_modules import next_kernel
 from bringup.steps.packages import missing, repository, with_installed
 from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
@@ -204,9 +204,15 @@ def reboot(survey: Survey, target: Target) -> Change | None:
         why = f"driver {module} is installed and could not be loaded"
     elif module is not None and (kind := installed_kind(survey)) and module_kind(survey) not in (None, kind):
         why = f"the {module_kind(survey)} module is loaded, the {kind} one is installed"
+    waiting = command_line.needs_reboot(survey, target)
+    why = "; ".join(each for each in (why, waiting) if each)
     if not why:
         return None
     after = edited(survey)
+    if waiting:
+        after["cgroup_controllers"] = ["cpu", "io", "memory", "pids"]
+    if module is None:
+        return Change(why, "reboot", after, reboots=True)
     after["modules"] = [each for each in after["modules"] if each not in target.blocked_modules] + ["nvidia", "nvidia_uvm"]
     _load(after)
     return Change(why, "reboot", after, reboots=True)

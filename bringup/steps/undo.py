@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bringup import daemon_json, limits, survival
+from bringup.command_line import GRUB_FILE
 from bringup.sources import OURS
 from bringup.steps import cdi, device_links, driver, provenance, sources
 from bringup.steps.packages import is_driver_package
@@ -65,7 +66,7 @@ def undo(survey: Survey) -> Undo | None:
         driver.MODPROBE_FILE,
     ]
     files += [*limits.memlock_files("unlimited"), cdi.SPEC, *cdi.FILES, survival.PATH]
-    files += device_links.FILES
+    files += [*device_links.FILES, GRUB_FILE]
     files += [provenance.INSTALLED, provenance.HELD, provenance.PULLED, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),

@@ -195,6 +195,13 @@ class Unit(TypedDict):
     memlock: str
 
 
+class Bootloader(TypedDict):
+    """`tools`: of grubby and update-grub, those that are there; `arguments`: of the kernel that boots next, where grubby says them."""
+
+    tools: list[str]
+    arguments: Read[str]
+
+
 class Disk(TypedDict):
     free_kib: int | None
     free_inodes: int | None
@@ -231,6 +238,7 @@ class Survey(TypedDict):
     ldconfig: list[str]  # of /sbin/ldconfig.real (Ubuntu's and Debian's own until 13) and /sbin/ldconfig, those that are there
     rootless: list[str]  # sockets of rootless daemons that run
     cdi: list[CdiSpec]
+    bootloader: Bootloader
     cgroup_controllers: Read[list[str]]  # None: not the unified hierarchy
     limits: Limits
     disks: dict[str, Disk]

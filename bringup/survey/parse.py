@@ -9,6 +9,7 @@ from typing import Any
 
 from bringup.survey import (
     SCHEMA,
+    Bootloader,
     CdiSpec,
     Container,
     DeviceNode,
@@ -77,6 +78,7 @@ def _parse(got: Sections, now_s: float) -> Survey:
         ldconfig=got.lines("ldconfig"),
         rootless=got.lines("rootless"),
         cdi=_cdi(got.lines("cdi")),
+        bootloader=Bootloader(tools=got.lines("bootloader"), arguments=got.read("boot_arguments", _boot_arguments)),
         cgroup_controllers=got.read("cgroup_controllers", lambda section: section.text.split()),
         limits=_limits(got),
         disks=_disks(got),
@@ -256,6 +258,11 @@ def _container(line: str) -> Container:
 
 def _toolkit_version(section: Section) -> str | None:
     found = re.search(r"version ([\d.]+)", section.text)
+    return found.group(1) if found else None
+
+
+def _boot_arguments(section: Section) -> str | None:
+    found = re.search(r'^args="(.*)"$', section.text, re.M)
     return found.group(1) if found else None
 
 
