@@ -10,7 +10,7 @@ import yaml
 
 from bringup.doctor import diagnose, load_causes, read_evidence
 
-FILES = ("visible.yml", "new.yml")
+FILES = ("visible.yml", "new.yml", "unseen.yml")
 
 
 def main() -> None:

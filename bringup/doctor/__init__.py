@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bringup.doctor.causes import Cause, load_causes
 from bringup.doctor.diagnose import Candidate, Diagnosis, diagnose
-from bringup.doctor.evidence import Source, from_mapping, read_evidence
+from bringup.doctor.evidence import from_mapping, read_evidence
+from bringup.doctor.source import Source
 
 __all__ = ["Candidate", "Cause", "Diagnosis", "Source", "diagnose", "explain", "from_mapping", "load_causes", "read_evidence"]
 

@@ -8,9 +8,11 @@ from typing import Literal
 
 from bringup.doctor import relations
 from bringup.doctor.causes import Cause, load_causes
-from bringup.doctor.evidence import Source
 from bringup.doctor.facts import Facts
-from bringup.doctor.sign import Lowered, lower, seen
+from bringup.doctor.masking import masked
+from bringup.doctor.sign import seen
+from bringup.doctor.source import Source
+from bringup.doctor.wording import Lowered, lower
 
 Confidence = Literal["high", "medium", "low"]
 # how much a sign is worth; further signs of the same kind add little. Below LEAST nothing is said.
@@ -72,7 +74,8 @@ def _judge(cause: Cause, sources: Sequence[Lowered], facts: Facts, asked: dict[s
         result: list[str] = []
         for sign in signs:
             if sign not in asked:
-                asked[sign] = relations.ask(sign[1:], facts) if sign.startswith("@") else seen(sign, sources)
+                lines_of = relations.ask(sign[1:], facts) if sign.startswith("@") else seen(sign, sources)
+                asked[sign] = [masked(line) for line in lines_of]
             result += asked[sign]
         return list(dict.fromkeys(result))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-MESSAGE = "message"
+from bringup.doctor.source import MESSAGE, Source
+from bringup.doctor.transcript import read_transcript, source_name
+
 MAX_LINE = 2000  # characters: what is longer says nothing more, and patterns are tried on every place of a line
 CONDENSE_ABOVE = 64 * 1024  # characters: longer texts are logs, of which only lines that can matter are kept
 MAX_LINES, REPEATS = 1500, 3
@@ -21,114 +22,7 @@ TRIGGERS = (
     "cannot", "could not", "unable", "denied", "not found", "no space", "gpu", "nccl", "fabric", "imex", "oom", "out of memory", "lock",
     "secure", "key", "rejected", "killed", "timeout", "timed out", "aer", "pcie", "segfault", "unsupported", "invalid",
 )  # fmt: skip
-# what a `#` at a line's beginning is taken for a root prompt before; anything else is a comment
-COMMANDS = frozenset(
-    [
-        "apt",
-        "apt-cache",
-        "apt-config",
-        "apt-get",
-        "apt-key",
-        "apt-mark",
-        "awk",
-        "bash",
-        "cat",
-        "chronyc",
-        "cloud-init",
-        "command",
-        "curl",
-        "date",
-        "dcgmi",
-        "df",
-        "dkms",
-        "dmesg",
-        "dnf",
-        "docker",
-        "dpkg",
-        "dpkg-query",
-        "du",
-        "env",
-        "find",
-        "findmnt",
-        "free",
-        "fuser",
-        "gcc",
-        "getenforce",
-        "getsebool",
-        "gpg",
-        "grep",
-        "grubby",
-        "head",
-        "hostnamectl",
-        "id",
-        "ip",
-        "journalctl",
-        "ldconfig",
-        "ldd",
-        "ls",
-        "lsb_release",
-        "lscpu",
-        "lsinitramfs",
-        "lsinitrd",
-        "lsmod",
-        "lsof",
-        "lspci",
-        "lsblk",
-        "mokutil",
-        "mount",
-        "modinfo",
-        "modprobe",
-        "needs-restarting",
-        "nvcc",
-        "nvidia-container-cli",
-        "nvidia-ctk",
-        "nvidia-smi",
-        "pgrep",
-        "podman",
-        "printenv",
-        "ps",
-        "python",
-        "python3",
-        "readlink",
-        "rpm",
-        "sestatus",
-        "snap",
-        "ss",
-        "stat",
-        "sudo",
-        "sysctl",
-        "systemctl",
-        "systemd-detect-virt",
-        "tail",
-        "tar",
-        "timedatectl",
-        "timeout",
-        "ubuntu-drivers",
-        "ulimit",
-        "uname",
-        "update-initramfs",
-        "uptime",
-        "which",
-        "yum",
-        "zypper",
-    ]
-)
-FILES = {"daemon.json": "/etc/docker/daemon.json", "config.toml": "/etc/nvidia-container-runtime/config.toml"}
-PROMPT = re.compile(r"^\s*(?P<who>\(?[\w.-]+@[\w.-]+\)?[^\s$#]{0,80}(?:\s[^\s$#]{1,80})?)?\s*(?P<sign>[$#])\s+(?P<command>\S.*)$")
 NO_FILE = re.compile(r".{0,80}(?:no such file|permission denied|not found|cannot|nicht gefunden|keine berechtigung).{0,80}", re.I)
-TAIL_HEADER = re.compile(r"^==> (/\S+) <==$")
-BEFORE = re.compile(
-    r"^(?:sudo(?:\s+-[A-Za-z]+)*\s+|env\s+(?=\w+=)|[A-Z_][A-Z0-9_]*=\S*\s+|timeout(?:\s+-\S+(?:\s+\d+\w?(?=\s+\d))?)*\s+\d+\w?\s+)+"
-)
-READS_FILE = re.compile(r"^(?:cat|head|tail|less|more|zcat)(?:\s+-\S+|\s+\d+)*\s+(/[^\s|;&>*?]+)(?:\s*[|;].*)?$")
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a text is from: `/etc/docker/daemon.json`, `$ uname -r` (normalised), or `message`."""
-
-    name: str
-    text: str
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -145,7 +39,7 @@ def read_evidence(texts: Iterable[str]) -> tuple[Source, ...]:
     found: list[Source] = []
     for text in texts:
         bundle = _bundle(text)
-        found += from_mapping(bundle) if bundle is not None else _transcript(MESSAGE, clean(text))
+        found += from_mapping(bundle) if bundle is not None else read_transcript(MESSAGE, clean(text))
     return tuple(found)
 
 
@@ -163,7 +57,7 @@ def from_mapping(bundle: Mapping[Any, Any]) -> list[Source]:
         elif name.startswith("/"):
             found.append(Source(name, text))
         else:
-            found += _transcript(MESSAGE, text)
+            found += read_transcript(MESSAGE, text)
     return found
 
 
@@ -231,61 +125,3 @@ def _condensed(text: str) -> str:
 def _xid(line: str) -> str:
     found = re.search(r"xid.{0,40}?: (\d+)", line)
     return f"xid {found[1]}" if found else "xid"
-
-
-def source_name(command: str) -> str:
-    """`$ uname -r` of `sudo LC_ALL=C uname  -r`; a command that only prints a file is that file."""
-    bare = " ".join(BEFORE.sub("", command.strip()).split())
-    file = READS_FILE.match(bare)
-    return file[1] if file else f"$ {bare}"
-
-
-def _transcript(name: str, text: str) -> list[Source]:
-    """A pasted text, split at the prompts in it; what stands before the first is a message."""
-    found: list[Source] = []
-    lines: list[str] = []
-    typed: list[str] = []  # what was done is evidence too: a hold by a pattern, a lock that was deleted
-
-    def finish() -> None:
-        if any(line.strip() for line in lines) or name != MESSAGE:
-            found.append(Source(name, "\n".join(lines)))
-
-    for line in text.split("\n"):
-        heading = _heading(line)
-        if heading is None:
-            lines.append(line)
-            continue
-        finish()
-        if heading[0].startswith("$ "):
-            typed.append(heading[0])
-        name, lines = heading[0], [heading[1]] if heading[1] else []
-    finish()
-    if typed:
-        found.append(Source(MESSAGE, "\n".join(typed)))
-    return found
-
-
-def _heading(line: str) -> tuple[str, str] | None:
-    """(source, what stands on the same line after `->`) of a prompt, or of a header that names a file."""
-    tail = TAIL_HEADER.match(line)
-    if tail:
-        return tail[1], ""
-    prompt = PROMPT.match(line) if line.lstrip()[:1] in ("$", "#") or "@" in line[:80] else None
-    if prompt is None:
-        return None
-    command, arrow, output = prompt["command"].partition(" -> ")
-    if not arrow and prompt["sign"] == "#" and not prompt["who"]:  # "# uname -m: aarch64", as people note it
-        command, arrow, output = command.partition(": ")
-    first = BEFORE.sub("", command).split()[:1]
-    if not first:
-        return None
-    word = first[0].rstrip(":")
-    if re.fullmatch(r"\w[\w-]*\.(?:list|sources)", word) and prompt["sign"] == "#":
-        return f"/etc/apt/sources.list.d/{word}", ""
-    if re.fullmatch(r"/[\w./@+-]+", word) and not prompt["who"] and prompt["sign"] == "#":
-        return word, output.strip()
-    if prompt["sign"] == "#" and not prompt["who"] and command.strip() in FILES:
-        return FILES[word], output.strip()
-    if prompt["sign"] == "#" and not prompt["who"] and word not in COMMANDS:
-        return None
-    return source_name(command.rstrip(":")), output.strip() if arrow else ""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from bringup import versions
-from bringup.doctor.evidence import MESSAGE, Source
+from bringup.doctor.source import MESSAGE, Source
 
 DRIVER = r"(\d{3}\.\d{1,3}(?:\.\d{1,3})?)"
 # packages that carry the driver's version

@@ -11,24 +11,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from bringup.doctor.evidence import Source
+from bringup.doctor.source import Source
+from bringup.doctor.wording import Lowered
 
 MAX_SHOWN = 240  # characters of a line that is shown
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A source, and its text in lower case, once for all patterns."""
-
-    source: Source
-    name: str
-    low: str
-
-
-def lower(source: Source) -> Lowered:
-    return Lowered(source, source.name.lower(), source.text.lower())
 
 
 @functools.cache
@@ -52,24 +39,28 @@ def seen(sign: str, sources: Sequence[Lowered]) -> list[str]:
     for each in sources:
         if where is not None and not compiled(where).search(each.name):
             continue
-        match = compiled(pattern).search(each.low)
-        if wanted and match:
-            found.append(shown(each.source, line_at(each, match.start())))
-        elif not wanted and not match:
+        line = _line_with(compiled(pattern), each)
+        if wanted and line is not None:
+            found.append(shown(each.source, line))
+        elif not wanted and line is None:
             found.append(shown(each.source, next((line for line in each.source.text.split("\n") if line.strip()), "(nothing)")))
         elif not wanted:
             return []
     return found[:3]
 
 
-def line_at(lowered: Lowered, place: int) -> str:
-    """The line of the original text; counted by lines, since lower case may be longer."""
+def _line_with(pattern: re.Pattern[str], lowered: Lowered) -> str | None:
+    """The line of the original text that a pattern is found in; counted by lines, since lower case may be longer."""
+    match = pattern.search(lowered.low)
+    if match:
+        number = lowered.low.count("\n", 0, match.start())
+    elif lowered.joined is not None and (match := pattern.search(lowered.joined)):
+        number = lowered.starts[lowered.joined.count("\n", 0, match.start())]
+    else:
+        return None
     lines = lowered.source.text.split("\n")
-    number = lowered.low.count("\n", 0, place)
-    line = lines[number] if number < len(lines) else ""
-    if not line.strip():  # the pattern began at a line's end
-        line = next((each for each in lines[number:] if each.strip()), "")
-    return line
+    # a pattern may begin at the end of the line before
+    return next((line for line in lines[number:] if line.strip()), "")
 
 
 def shown(source: Source, line: str) -> str:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from bringup.doctor.facts import Facts
-from bringup.doctor.relations import apt, daemon_json, docker, driver, gpu, kernel
+from bringup.doctor.relations import (
+    apt,
+    cdi,
+    compat,
+    daemon_json,
+    docker,
+    driver,
+    fabric,
+    health,
+    kernel,
+    limits,
+    nccl,
+    pulls,
+    toolkit,
+)
 from bringup.doctor.relations.registry import RELATIONS, Relation
 
-__all__ = ["RELATIONS", "Relation", "apt", "ask", "daemon_json", "docker", "driver", "gpu", "kernel"]
+__all__ = [
+    "RELATIONS", "Relation", "apt", "ask", "cdi", "compat", "daemon_json", "docker", "driver", "fabric", "health", "kernel", "limits",
+    "nccl", "pulls", "toolkit",
+]  # fmt: skip
 
 
 def ask(name: str, facts: Facts) -> list[str]:

@@ -113,7 +113,7 @@ def hold_of_what_is_not_installed(facts: Facts) -> list[str]:
     return [f"held, and not installed: {', '.join(foreign)}"] if foreign else []
 
 
-def _gpus(facts: Facts) -> list[Gpu]:
+def gpus_of(facts: Facts) -> list[Gpu]:
     known = catalog.load()
     return [found[0] for each in facts.gpu_ids if (found := known.gpu_candidates(each))]
 
@@ -144,14 +144,14 @@ def _proprietary_module(facts: Facts) -> str | None:
 
 @relation
 def open_module_for_a_gpu_without_gsp(facts: Facts) -> list[str]:
-    old = [each.name for each in _gpus(facts) if each.kernel_module == "proprietary-only"]
+    old = [each.name for each in gpus_of(facts) if each.kernel_module == "proprietary-only"]
     how = _open_module(facts) if old else None
     return [f"{old[0]} has no GSP; {how}"] if how else []
 
 
 @relation
 def proprietary_module_for_an_open_only_gpu(facts: Facts) -> list[str]:
-    new = [each.name for each in _gpus(facts) if each.kernel_module == "open-only"]
+    new = [each.name for each in gpus_of(facts) if each.kernel_module == "open-only"]
     how = _proprietary_module(facts) if new else None
     return [f"{new[0]} runs with the open module alone; {how}"] if how else []
 
@@ -165,7 +165,7 @@ def gpu_dropped_by_the_branch(facts: Facts) -> list[str]:
         branch = int(named) if named else None
     if branch is None:
         return []
-    lost = [each for each in _gpus(facts) if each.max_branch is not None and branch > each.max_branch]
+    lost = [each for each in gpus_of(facts) if each.max_branch is not None and branch > each.max_branch]
     return [f"{lost[0].name} has no driver after branch {lost[0].max_branch}, the host has {branch}"] if lost else []
 
 
@@ -174,7 +174,7 @@ def driver_older_than_the_gpu(facts: Facts) -> list[str]:
     version = facts.driver or facts.on_disk or next(iter(facts.driver_packages.values()), None)
     if version is None or not versions.is_driver(version):
         return []
-    for gpu in _gpus(facts):
+    for gpu in gpus_of(facts):
         least = gpu.min_driver_in(versions.branch_of(version)) or gpu.min_driver
         if least and not versions.at_least(version, least):
             return [f"{gpu.name} needs driver {least} or newer, the host has {version}"]
