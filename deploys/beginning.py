@@ -49,9 +49,9 @@ class _Unreached(logging.Handler):
 
 
 def _is_ours(deploy: str) -> bool:
-    """A stage file of this project; plan.py only looks."""
+    """A stage file of this project; plan.py and doctor.py only look."""
     path = Path(deploy).resolve()
-    return path.parent == Path(__file__).resolve().parent and path.name != "plan.py"
+    return path.parent == Path(__file__).resolve().parent and path.name not in ("plan.py", "doctor.py")
 
 
 def _check_selection(inventory: str) -> None:

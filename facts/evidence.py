@@ -8,6 +8,8 @@ from pyinfra.api import FactBase
 from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
+from bringup.doctor.masking import masked
+
 LIMIT_S = 10  # for each command
 BEGIN, END = "@@gpu-bringup-evidence 1", "@@end"
 
@@ -34,4 +36,4 @@ class HostEvidence(FactBase[dict[str, str]]):
                 current = found.setdefault(line[2:], [])
             elif line.startswith("|"):
                 current.append(line[1:])
-        return {source: "\n".join(text) + "\n" for source, text in found.items()}
+        return {source: masked("\n".join(text) + "\n") for source, text in found.items()}

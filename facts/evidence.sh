@@ -12,12 +12,13 @@ PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; export PATH
 LIMIT_S=@LIMIT_S@  # seconds for each command; a sick driver answers never
 
 masked() {
-    sed -e 's#//[^/@ ]*@#//***@#g' \
-        -e 's#/home/[^/ "]*#/home/***#g' \
+    sed -e 's#://[^/ "]*@#://***@#g' \
+        -e 's#/\(home\|media\|Users\)/[^/ ":,;]*#/\1/***#g' \
         -e 's#\("auth"[: ]*"\)[^"]*#\1***#g' -e 's#\("identitytoken"[: ]*"\)[^"]*#\1***#g' \
-        -e 's#\(nvapi-\|hf_\|ghp_\|github_pat_\|dckr_pat_\|glpat-\|AKIA\)[A-Za-z0-9_-]*#\1***#g' \
+        -e 's#\(nvapi-\|hf_\|gh[oprsu]_\|github_pat_\|dckr_[po]at_\|glpat-\|sk-\|AKIA\|eyJ\)[A-Za-z0-9_.-]*#\1***#g' \
         -e 's#\([Bb]earer \|[Bb]asic \)[A-Za-z0-9._=+/-]*#\1***#g' \
-        -e 's#\([Pp]assword\|[Pp]asswd\|[Tt]oken\|TOKEN\|PASSWORD\|SECRET\|[Ss]ecret\|API_KEY\|[Aa]pi_\{0,1\}[Kk]ey\)\("\{0,1\} *[=:] *"\{0,1\}\)[^ "&,;]*#\1\2***#g'
+        -e 's#\(--[a-z-]*password \|--[a-z-]*token \|login .*-p \|curl .*-u \)[^ ]*#\1***#g' \
+        -e 's#\([A-Za-z_]*\([Pp]assword\|[Pp]asswd\|[Tt]oken\|TOKEN\|PASSWORD\|PASSWD\|SECRET\|[Ss]ecret\|_KEY\|[Aa]pi_\{0,1\}[Kk]ey\)\("\{0,1\} *[=:] *"\{0,1\}\)\)[^ "&,;]*#\1***#g'
 }
 lines() { while IFS= read -r l || [ -n "$l" ]; do printf '|%s\n' "$l"; done; }
 file() { # PATH...
@@ -30,6 +31,14 @@ command_() { # LINE of sh: left out where its first word is no program here
     command -v "${1%% *}" >/dev/null 2>&1 || return 0
     printf '@@$ %s\n' "$1"
     timeout -k 2 "$LIMIT_S" sh -c "$1" 2>&1 </dev/null | tail -c 131072 | tr -d '\000' | masked | lines
+}
+
+journal() { # UNIT LINES: what it has said since it was last started; what failed before that is history
+    printf '@@$ journalctl -u %s\n' "$1"
+    id=$(systemctl show -p InvocationID --value "$1" 2>/dev/null)
+    [ -n "$id" ] || return 0
+    timeout -k 2 "$LIMIT_S" journalctl -b --no-pager -n "$2" "_SYSTEMD_INVOCATION_ID=$id" + "INVOCATION_ID=$id" 2>&1 </dev/null |
+        tail -c 65536 | masked | lines
 }
 
 printf '@@gpu-bringup-evidence 1\n'
@@ -49,19 +58,31 @@ command_ 'ls /lib/modules'
 command_ 'ls -l /dev/nvidia*'
 command_ 'nvidia-smi'
 command_ 'nvidia-smi -q'
+command_ 'nvidia-smi --query-gpu=index,persistence_mode,mig.mode.current,mig.mode.pending,pstate,pcie.link.width.current,pcie.link.width.max --format=csv'
+command_ "find /lib/modules -name 'nvidia.ko*'"
+command_ "ldconfig -p | grep -E 'libcuda|libnvidia-ml'"
 command_ 'dpkg -l'
 command_ 'rpm -qa'
 command_ 'apt-mark showhold'
 command_ 'cloud-init status'
 command_ 'df -P -k / /var/lib/docker'
 command_ 'getenforce'
+command_ 'command -v nvidia-container-runtime'
+command_ 'nvidia-ctk --version'
+command_ 'nvidia-ctk cdi list'
+command_ 'ls -l /etc/cdi /var/run/cdi'
+command_ 'readlink -f /usr/bin/docker'
+command_ 'snap list docker'
+command_ 'docker --version'
 command_ 'docker info'
 command_ 'systemctl cat docker.service'
 command_ 'systemctl show docker -p Environment'
 command_ 'systemctl status docker.service --no-pager --lines=0'
 command_ 'systemctl is-active nvidia-fabricmanager'
+command_ 'systemctl is-active nvidia-persistenced'
 command_ 'systemctl cat nvidia-persistenced'
-command_ 'journalctl -u docker.service -b -n 100 --no-pager'
-command_ 'journalctl -u nvidia-fabricmanager.service -b -n 50 --no-pager'
-command_ 'journalctl -u nvidia-persistenced.service -b -n 50 --no-pager'
+journal docker.service 100
+journal containerd.service 30
+journal nvidia-fabricmanager.service 50
+journal nvidia-persistenced.service 50
 printf '@@end\n'

@@ -12,7 +12,7 @@ from bringup.catalog.records import CatalogError, load_file
 FOLDER = Path(__file__).parents[1] / "catalog" / "causes"
 # of causes that have only a message in common with others, the first is shown
 FAMILIES = (
-    "apt", "locks", "driver", "kernel", "fabric", "containers", "variants", "cgroup", "cdi", "daemon", "docker", "compat", "pulls",
+    "apt", "locks", "driver", "kernel", "fabric", "cgroup", "containers", "variants", "cdi", "daemon", "docker", "compat", "pulls",
     "limits", "init", "health", "mig", "nccl", "distro", "fleet",
 )  # fmt: skip
 

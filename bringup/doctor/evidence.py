@@ -22,7 +22,9 @@ TRIGGERS = (
     "cannot", "could not", "unable", "denied", "not found", "no space", "gpu", "nccl", "fabric", "imex", "oom", "out of memory", "lock",
     "secure", "key", "rejected", "killed", "timeout", "timed out", "aer", "pcie", "segfault", "unsupported", "invalid",
 )  # fmt: skip
-NO_FILE = re.compile(r".{0,80}(?:no such file|permission denied|not found|cannot|nicht gefunden|keine berechtigung).{0,80}", re.I)
+NO_FILE = re.compile(
+    r"(?:.{0,80}(?:no such file|permission denied|cannot|nicht gefunden|keine berechtigung)|not found).{0,80}", re.I
+)
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bringup.doctor.facts import Facts
 from bringup.doctor.relations import (
     apt,
+    build,
     cdi,
     compat,
     daemon_json,
@@ -21,8 +22,8 @@ from bringup.doctor.relations import (
 from bringup.doctor.relations.registry import RELATIONS, Relation
 
 __all__ = [
-    "RELATIONS", "Relation", "apt", "ask", "cdi", "compat", "daemon_json", "docker", "driver", "fabric", "health", "kernel", "limits",
-    "nccl", "pulls", "toolkit",
+    "RELATIONS", "Relation", "apt", "ask", "build", "cdi", "compat", "daemon_json", "docker", "driver", "fabric", "health", "kernel",
+    "limits", "nccl", "pulls", "toolkit",
 ]  # fmt: skip
 
 

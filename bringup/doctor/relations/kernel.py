@@ -1,16 +1,12 @@
-"""Relations of the kernel: its headers, its modules, who has the GPU, its compiler, Secure Boot."""
+"""Relations of the kernel: its headers, its modules, who has the GPU, Secure Boot."""
 
 from __future__ import annotations
 
 import re
 
-from bringup.doctor.facts import DRIVER, Facts
+from bringup.doctor.facts import Facts
 from bringup.doctor.relations.lines import matched
 from bringup.doctor.relations.registry import relation
-from bringup.versions import key
-
-# the first driver that builds against a kernel from here on: (kernel, lowest drivers by branch). General knowledge of build failures.
-TOO_OLD = (((6, 15), 570), ((6, 8), 535), ((6, 5), 535), ((5, 15), 470))
 
 
 def _kernels(facts: Facts) -> list[str]:
@@ -18,7 +14,7 @@ def _kernels(facts: Facts) -> list[str]:
     return [each for each in re.split(r"\s+", text) if re.match(r"\d+\.\d+", each)]
 
 
-def _numbers(kernel: str) -> tuple[int, ...]:
+def numbers(kernel: str) -> tuple[int, ...]:
     return tuple(int(each) for each in re.findall(r"\d+", kernel)[:5])
 
 
@@ -61,8 +57,8 @@ def no_module_for_the_next_kernel(facts: Facts) -> list[str]:
     built, running = dkms_kernels(facts), facts.kernel
     default = facts.find(r"/boot/vmlinuz-(\S+)", facts.command(r"grubby|readlink.*vmlinuz|ls.*vmlinuz") or "")
     installed = [re.sub(r"^linux-image-", "", each) for each in facts.packages if re.match(r"^linux-image-\d", each)]
-    newest = max([*_kernels(facts), *installed, *([default] if default else [])], key=_numbers, default=None)
-    if not newest or not running or built is None or built.get(running) != "installed" or _numbers(newest) <= _numbers(running):
+    newest = max([*_kernels(facts), *installed, *([default] if default else [])], key=numbers, default=None)
+    if not newest or not running or built is None or built.get(running) != "installed" or numbers(newest) <= numbers(running):
         return []
     return (
         []
@@ -147,29 +143,6 @@ def no_nvidia_device(facts: Facts) -> list[str]:
     asked = next(each.name for each in facts.sources if each.name.startswith("$ lspci"))
     if (re.search(r"10de|nvidia", asked, re.I) and "0680" not in asked) or len(text.strip().splitlines()) > 3:
         return ["lspci shows no NVIDIA device"]
-    return []
-
-
-@relation
-def compiler_differs(facts: Facts) -> list[str]:
-    text = facts.file("/proc/version") or facts.command(r"^uname -a") or ""
-    built = re.search(r"\bgcc(?:-\d+|10-gcc)?\b[^0-9]*?(?:\([^)]*\)\s*)?(\d+)\.\d+", text) or re.search(r"gcc-(\d+)", text)
-    have = facts.find(r"(\d+)\.\d+(?:\.\d+)?", facts.command(r"^gcc\b.*(?:-dump|--version|-v\b)") or "")
-    if built and have and built[1] != have:
-        return [f"the kernel was built with gcc {built[1]}, gcc here is {have}"]
-    return []
-
-
-@relation
-def driver_too_old_for_the_kernel(facts: Facts) -> list[str]:
-    kernel = facts.kernel or facts.find(r"^kernel:\s*(\d+\.\d+\S*)")
-    version = facts.find(r"requested driver:\s*" + DRIVER) or facts.find(r"nvidia[/-]" + DRIVER, facts.command("^dkms") or "")
-    version = version or facts.find(r"nvidia/" + DRIVER + r"/build") or next(iter(facts.driver_packages.values()), None)
-    if not kernel or not version:
-        return []
-    for least, branch in TOO_OLD:
-        if _numbers(kernel)[:2] >= least:
-            return [f"driver {version} on kernel {kernel}: {branch} or newer builds there"] if key(version)[0] < branch else []
     return []
 
 
