@@ -104,7 +104,7 @@ NOISE: dict[str, Callable[[str], str]] = {
     "journald": journald,
     "kernel time": lambda text: "\n".join(f"[  812.{at:06}] {line}" for at, line in enumerate(text.split("\n"))),
     "german": german,
-    "quotes": lambda text: text.replace("'", "’").replace(' "', " “"),
+    "quotes": lambda text: text if text.startswith("{") else text.replace("'", "’").replace(' "', " “"),
     "in JSON": lambda text: text if text.startswith("{") else text.replace('"', '\\\\\\"'),
     "truncated": lambda text: text[: len(text) * 4 // 5],
     "around": lambda text: f"Reading package lists... Done\nsome line\n{text}\nmore lines\nexit status 1\n",
@@ -121,7 +121,10 @@ def test_noise_never_gives_another_cause_with_high_confidence(noise: str) -> Non
         found = of(NOISE[noise](evidence["message"])).causes
         first = found[0].cause.id if found else cause
         # where the cut takes what tells them apart, the more general cause is left
-        general = {*load_causes()[cause].explains, *(["module-missing-for-kernel"] if cause == "install-script-hid-failure" else [])}
+        general = {
+            *load_causes()[cause].explains,
+            *(["module-missing-for-kernel"] if cause == "install-script-hid-failure" else []),
+        }
         if first != cause and found[0].confidence == "high" and not (noise == "truncated" and first in general):
             wrong.append((cause, first))
     assert wrong == []
@@ -166,6 +169,11 @@ def test_what_contradicts_lowers_and_what_is_missing_does_not() -> None:
     off = of_bundle({**message, "$ mokutil --sb-state": "SecureBoot disabled\n"})
     assert alone.confidence == "high"
     assert not off.causes or (off.causes[0].score < alone.score and off.causes[0].against)
+
+
+@pytest.mark.parametrize("evidence", read("unknown.yml"))
+def test_what_has_no_cause_of_ours_is_unknown(evidence: dict[str, str]) -> None:
+    assert of_bundle(evidence).unknown
 
 
 def test_unknown_says_what_to_collect() -> None:

@@ -13,6 +13,7 @@ ESCAPED_QUOTE = re.compile(r'\\+(?=")')  # of JSON in logs, once or several time
 LOGS = re.compile(r"^\$ (?:journalctl|dmesg)\b")
 # a daemon's remarks in its journal are none of its failures: dockerd warns of what it then does another way
 REMARK = re.compile(r"^.*\blevel=(?:debug|info|warning)\b.*$", re.M)
+PREFIX = re.compile(r"^(?:\[[ \d.]{3,20}\] |\w{3} +\d+ [\d:]{8} \S+ \S{1,60}?: )")
 NVRM = re.compile(r"^(?:\[[^\]\n]{1,40}\]\s*|\w{3} +\d+ [\d:]{8} \S+ kernel: ?(?:\[[^\]\n]{1,40}\]\s*)?)?nvrm:\s*")
 MAX_PIECES = 6  # lines of one message
 
@@ -63,8 +64,10 @@ def join_wrapped(lines: list[str]) -> tuple[list[str], list[int]]:
 
 def _goes_on(before: str, line: str) -> str | None:
     """What a line adds to the message of the line before it; None where it begins another."""
-    if line[:1] in (" ", "\t"):
-        return line.strip() if line.strip() and before.strip() else None
+    in_log = PREFIX.match(line)
+    rest = line[in_log.end() :] if in_log else line
+    if rest[:1] in (" ", "\t"):
+        return rest.strip() if rest.strip() and before.strip() else None
     prefix = NVRM.match(line)
     if prefix and NVRM.match(before) and not before.rstrip().endswith((".", "!", ")", ":")):
         return line[prefix.end() :]
