@@ -43,7 +43,7 @@ journal() { # UNIT LINES: what it has said since it was last started; what faile
 
 printf '@@gpu-bringup-evidence 1\n'
 file /etc/os-release /proc/version /proc/cmdline /proc/driver/nvidia/version /sys/module/nvidia/version /proc/devices
-file /etc/docker/daemon.json /etc/nvidia-container-runtime/config.toml /etc/cdi/nvidia.yaml /var/run/cdi/nvidia.yaml
+file /etc/gpu-bringup/provenance.json /etc/docker/daemon.json /etc/nvidia-container-runtime/config.toml /etc/cdi/nvidia.yaml /var/run/cdi/nvidia.yaml
 file /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/modprobe.d/*.conf
 command_ 'uname -r'
 command_ 'uname -m'

@@ -53,7 +53,7 @@ PHRASES = (
     (r"(?:das )?depot (»[^«\n]*«) enthält keine release-datei(?: mehr)?", r"the repository \1 does not have a release file"),
     (r"ist nicht (?:mehr )?signiert", "is not signed"),
     (r"signaturen konnten nicht überprüft werden", "signatures couldn't be verified"),
-    (r"öffentlicher\s+schlüssel nicht verfügbar", "public key is not available"),
+    (r"öffentlicher(\s+)schlüssel nicht verfügbar", r"public key is not available\1"),
     (r"signaturen waren ungültig", "signatures were invalid"),
     (r"keine gültigen openpgp-daten gefunden", "no valid openpgp data found"),
     (r"release-datei für (\S+) ist noch nicht gültig \(ungültig für weitere", r"release file for \1 is not valid yet (invalid for another"),

@@ -69,6 +69,6 @@ def _goes_on(before: str, line: str) -> str | None:
     if rest[:1] in (" ", "\t"):
         return rest.strip() if rest.strip() and before.strip() else None
     prefix = NVRM.match(line)
-    if prefix and NVRM.match(before) and not before.rstrip().endswith((".", "!", ")", ":")):
+    if prefix and NVRM.match(before) and not before.rstrip().endswith((".", "!", ":")):
         return line[prefix.end() :]
     return None

@@ -87,7 +87,9 @@ def legacy_injection_under_systemd(facts: Facts) -> list[str]:
 
 @relation
 def host_is_a_container(facts: Facts) -> list[str]:
-    """It says so itself, and not all works there: a container that was given a driver and runs Docker is used as a host on purpose."""
+    """It says so itself. One that was accepted as a host (gpu_accept), or where all works, is used so on purpose."""
+    if '"container-host"' in (facts.file("/etc/gpu-bringup/provenance.json") or ""):
+        return []
     said = facts.command(r"systemd-detect-virt(?: -c| --container)?\s*$") or ""
     kind = re.search(r"^\s*(docker|podman|lxc|lxc-libvirt|systemd-nspawn|openvz|container-other|rkt)\s*$", said, re.M)
     group = re.search(r"^.*/(?:docker|kubepods|lxc).*$", facts.file("/proc/1/cgroup") or "", re.M)

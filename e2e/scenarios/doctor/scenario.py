@@ -11,7 +11,7 @@ from typing_extensions import override
 from e2e import expect
 from e2e.host_state import changes, host_state
 from e2e.pyinfra_run import CHECKOUT, Run, stdout_of
-from e2e.scenario import Scenario
+from e2e.scenario import VERIFY, Scenario
 from e2e.scenarios.doctor.sabotages import ROUNDS, SECRETS, Sabotage
 
 DOCTOR = "deploys/doctor.py"
@@ -56,6 +56,20 @@ class Doctor(Scenario):
             expect.true("***" in bundle, "masks in the bundle", "none", run.log)
             found = [line for line in (bundle + run.output).splitlines() if "CANARY" in line]
             expect.nothing("secret", found, run.log)
+
+    @override
+    def verify(self) -> None:
+        """A failed check shows its cause and the remedy: in the summary, in the host's result and on the fleet's page."""
+        with self.case("a failed run names the cause of what failed, with the remedy"):
+            self.host("lab-1").run("mv /usr/bin/nvidia-container-runtime /root/", sudo=True)
+            run = self.deploy("verify", VERIFY, timeout_s=150).expect_exit(1)
+            self.host("lab-1").run("mv /root/nvidia-container-runtime /usr/bin/", sudo=True)
+            notes = "\n".join(run.result("lab-1")["notes"])
+            words = ("likely cause (runtime-binary-missing)", "install the toolkit")
+            expect.contains("notes of lab-1", notes, *words, where=run.log)
+            expect.contains("what a person reads", run.output, *words, where=run.log)
+            page = (run.reports / "latest" / "index.html").read_text()
+            expect.contains("the fleet's page", page, "runtime-binary-missing", where=run.log)
 
     def _round(self, number: int, breakages: tuple[Sabotage, ...]) -> None:
         for each in breakages:
