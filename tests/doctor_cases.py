@@ -13,9 +13,8 @@ FOLDER = Path(__file__).parent / "causes"
 FILES = ("visible.yml", "new.yml", "unseen.yml")
 
 
-def read(name: str) -> list[Any]:
-    found: list[Any] = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
-    return found
+def read(name: str) -> Any:
+    return yaml.load((FOLDER / name).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def cases() -> list[tuple[str, dict[str, str]]]:

@@ -27,6 +27,7 @@ ROOT = HERE.parent
 CASES = cases()
 IDS = [f"{at}-{cause}" for at, (cause, _) in enumerate(CASES)]
 COMMON = common_messages()
+LAB: dict[str, dict[str, str]] = read("lab.yml")
 NEAR = [each for common in COMMON for each in common.cases()]
 
 
@@ -147,6 +148,19 @@ def test_a_healthy_host_has_no_cause(bundle: dict[str, str]) -> None:
     found = of_bundle(bundle)
     assert found.unknown, found.causes
     assert of(json.dumps({"$ nvidia-smi -q -x": xml})).unknown
+
+
+@pytest.mark.parametrize("name", LAB)
+def test_a_converged_host_of_the_lab_has_no_cause(name: str) -> None:
+    found = of_bundle(LAB[name])
+    assert found.unknown, found.causes
+    broken = {
+        **LAB[name],
+        "$ lsmod": "Module Size Used by\next4 1 1\n",
+        "/proc/driver/nvidia/version": "",
+        "/sys/module/nvidia/version": "",
+    }
+    assert of_bundle({**broken, "$ nvidia-smi": ""}).causes
 
 
 def test_a_message_of_many_causes_alone_is_not_sure() -> None:

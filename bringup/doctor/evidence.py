@@ -77,7 +77,7 @@ def _is_source(key: object) -> bool:
 def _bundle(text: str) -> Mapping[Any, Any] | None:
     """The mapping that a text is, or None where it is no bundle: a pasted `docker: Error …` is YAML too."""
     head = text.lstrip("\ufeff \t\r\n")
-    if not re.search(r"""^[ \t{,]*["']?(?:/[\w.]|\$ \w|message\b|log\b|stderr\b)[^\n]*:""", head, re.M):
+    if not re.search(r"""^(?:[ \t{,]*["']?(?:/[\w.]|\$ \w|message\b|log\b|stderr\b)[^\n]*:|\? ["']?[/$])""", head, re.M):
         return None
     for parse in (json.loads, _yaml):
         try:

@@ -39,7 +39,7 @@ DAEMON_WORDS = (
     "insecure-registries",
 )
 GPU_CLASS = re.compile(r"\[030[02]\]|3d controller|vga compatible", re.I)
-PCI_ID = re.compile(r"\[(10de:[0-9a-f]{4})\]", re.I)
+PCI_ID = re.compile(r"\[10de:([0-9a-f]{4})\]|NVIDIA Corporation Device ([0-9a-f]{4})\b", re.I)
 
 
 class Facts:
@@ -105,7 +105,7 @@ class Facts:
 
     @cached_property
     def gpu_ids(self) -> list[str]:
-        return [found[1].lower() for line in self.gpu_lines if (found := PCI_ID.search(line))]
+        return [f"10de:{(found[1] or found[2]).lower()}" for line in self.gpu_lines if (found := PCI_ID.search(line))]
 
     @cached_property
     def has_lspci(self) -> bool:
@@ -117,7 +117,8 @@ class Facts:
         return [
             line
             for line in self.everything.split("\n")
-            if re.search(r"10de:(1af1|22a3)", line, re.I) or (re.search(r"\[0680\]", line) and re.search("nvidia", line, re.I))
+            if re.search(r"(?:10de:|NVIDIA Corporation Device )(1af1|22a3)|NVIDIA.*NVSwitch", line, re.I)
+            or (re.search(r"\[0680\]", line) and re.search("nvidia", line, re.I))
         ]
 
     # --- the driver -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def _table(facts: Facts, *columns: str) -> list[dict[str, str]]:
         names = heading if set(columns) <= set(heading) else asked[1].split(",") if asked else []
         if set(columns) <= set(names):
             rows = [[part.strip() for part in line.split(",")] for line in lines]
-            return [dict(zip(names, row, strict=False)) for row in rows if len(row) == len(names) and row != heading]
+            return [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names) and row[0] != names[0]]
     return []
 
 

@@ -97,6 +97,8 @@ def headers_missing(facts: Facts) -> list[str]:
 @relation
 def dkms_only_added(facts: Facts) -> list[str]:
     built = dkms_kernels(facts)
+    if re.search(r"Install(?:ed|iert): ?\d", facts.command(r"apt(?:-cache)? policy.*linux-headers") or ""):
+        return []  # something else keeps it from being built
     return ["dkms status: nvidia is only added, built for no kernel"] if built and set(built.values()) == {"added"} else []
 
 
