@@ -135,13 +135,17 @@ def complete(done: State, each: Host) -> None:
     ran = [(op_hash, data.operation_meta) for op_hash, data in own.items() if data.operation_meta.is_complete()]
     result.changed = [step_name(done, op_hash) for op_hash, meta in ran if meta.did_change()]
     failed = [(step_name(done, op_hash), meta) for op_hash, meta in ran if meta.did_error()]
+    said: list[str] = []
     if failed:
         step, meta = failed[0]
+        said = [*meta.stdout_lines, *meta.stderr_lines]
         if not result.problems:
             result.problems.append(f"{step} failed: {last_words(meta)}")
         elif step != "proof":
             result.problems[0] = f"{step}: {result.problems[0]}"
-        result.notes += explain("\n".join([*result.problems, *meta.stdout_lines, *meta.stderr_lines]))
+    if result.problems and result.ended != "refused":  # a refusal names its way out itself
+        # what several checks said stands in one line: to the doctor each is a message of its own
+        result.notes += explain("\n".join([*(part for each in result.problems for part in each.split("; ")), *said]))
     if each not in done.activated_hosts:
         result.ended = "unreachable"
         result.problems = result.problems or [unreachable(RUN.unreached.get(each.name))]

@@ -237,17 +237,20 @@ def test_no_text_makes_it_fail(text: str) -> None:
     "piece", ["a", " ", "e: ", "nvidia ", '"', "{", "[", "- &a [*a]\n", "xid (pci:", "/", "error: ", "# cat /a\n", "deb ", "0x"]
 )
 def test_no_expression_blows_up(piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     of(
         piece * 20000,
         json.dumps({"/etc/docker/daemon.json": piece * 3000, "$ dpkg -l": piece * 3000, "$ lspci -nn": piece * 3000}),
     )
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_a_failure_of_a_run_is_explained_where_that_is_fairly_sure() -> None:
     said = explain("driver-packages failed: E: dpkg was interrupted, you must manually run 'sudo dpkg --configure -a'")
     assert len(said) == 1 and "dpkg-interrupted" in said[0] and "dpkg --configure -a" in said[0]
+    several = ("nouveau holds the GPU", "no driver is loaded, without which nvidia-persistenced.service cannot run",
+               'failed to generate CDI spec for mode "auto": failed to initialize NVML: Driver Not Loaded: unknown')  # fmt: skip
+    assert [each.partition(")")[0] for each in explain("\n".join(several))] == ["likely cause (nouveau-bound"]
     assert explain("docker failed: Cannot connect to the Docker daemon at unix:///var/run/docker.sock") == []
 
 

@@ -246,6 +246,8 @@ def device_nodes_restricted(facts: Facts) -> list[str]:
         if mode:
             return [line.strip()]
     mode = re.search(
-        r"^.*NVreg_DeviceFileMode\s*=\s*0?[0-7]?[0-7][0-7]0\b.*$|^DeviceFileMode:\s*(?!438\b)\d+.*$", facts.everything, re.M
+        r"^(?!\s*#).*NVreg_DeviceFileMode\s*=\s*0?[0-7]?[0-7][0-7]0\b.*$|^DeviceFileMode:\s*(?!438\b)\d+.*$",
+        facts.everything,
+        re.M,
     )
     return [mode[0].strip()] if mode else []
