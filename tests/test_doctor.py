@@ -234,7 +234,29 @@ def test_no_text_makes_it_fail(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", " ", "e: ", "nvidia ", '"', "{", "[", "- &a [*a]\n", "xid (pci:", "/", "error: ", "# cat /a\n", "deb ", "0x"]
+    "piece",
+    [
+        "a",
+        " ",
+        "e: ",
+        "nvidia ",
+        '"',
+        "{",
+        "[",
+        "- &a [*a]\n",
+        "xid (pci:",
+        "/",
+        "error: ",
+        "# cat /a\n",
+        "deb ",
+        "0x",
+        "://a",
+        "login -p ",
+        "token=",
+        "ist nicht ",
+        "nvrm: a\n",
+        "\n ",
+    ],
 )
 def test_no_expression_blows_up(piece: str) -> None:
     began = time.process_time()

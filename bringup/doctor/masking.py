@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-MASK = "***"
 _NAMES = r"(?:\w*(?:password|passwd|passphrase|secret|token|api_?key|access_?key|apikey|credential)s?|auth|identitytoken|registrytoken)"
 _BEGINNINGS = r"nvapi-|hf_|gh[oprsu]_|github_pat_|dckr_(?:pat|oat)_|glpat-|xox[abprs]-|sk-|AKIA|ASIA|eyJ"
 RULES = (
