@@ -38,8 +38,10 @@ class Interrupted(ImageScenario):
             ended.expect_problem("lab-2", "failed", "no answer from the host", "lost:1")
             self._expect_there("lab-1", "lost", self._locked("lost:1"))
         finally:
-            self.host("lab-2").power_on()
-            self.host("lab-2").wait()
+            host = self.host("lab-2")
+            host.power_on()
+            host.wait()
+            expect.wait_until("Docker on lab-2", lambda: host.run("docker info", sudo=True, check=False).returncode == 0, 60)
         healed = self._run("after the loss of power", "lost:1", limit="lab-1 lab-2").expect_exit(0)
         self._expect_there("lab-2", "lost", self._locked("lost:1"), "lost:1")
         expect.nothing(
