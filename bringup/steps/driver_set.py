@@ -29,7 +29,7 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
         version_locks.refuse_foreign(survey, driver)
     if not other and (kept := kept_version(survey, driver)):
         return _completed(survey, driver, lacking, odd, kept)
-    after = with_installed(survey, lacking + wrong + old + unsafe + odd)
+    after = with_installed(survey, lacking + wrong + old + unsafe + odd + _brought_along(survey, driver))
     for name in other:
         del after["packages"]["installed"][name]
     after["driver"]["module_version"] = PREDICTED
@@ -47,6 +47,13 @@ def driver_packages(survey: Survey, driver: Driver) -> Change | None:
     why += [f"{', '.join(differing)} of another version than the rest"] if differing else []
     why += [f"{', '.join(other)} for the other kind of module"] if other else []
     return Change("; ".join(why), f"install the {driver.kind} driver {driver.wanted}", after)
+
+
+def _brought_along(survey: Survey, driver: Driver) -> list[str]:
+    """Libraries that come to another version with the packages that depend on them."""
+    if driver.source != "nvidia":
+        return []
+    return [each for each in alongside(survey, driver.packages) if LIBRARY.match(each) and not _other_branch(each, driver)]
 
 
 def _completed(survey: Survey, driver: Driver, lacking: list[str], odd: list[str], kept: str) -> Change:
