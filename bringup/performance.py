@@ -105,6 +105,10 @@ def result_checks(benchmark: Mapping[str, Any], nccl: Mapping[str, Any] | None) 
         checks.append(Check("nccl", "fail", str(nccl["wrong"])))
     elif nccl and not nccl.get("skipped"):
         checks.append(Check("nccl", "pass", f"a right all-reduce over {nccl.get('gpus')} GPUs, NCCL {nccl.get('nccl')}"))
+    interface = (nccl or {}).get("interface") or {}
+    if interface.get("asked") and interface["asked"] != interface["used"]:
+        have = f"this host's are {', '.join(interface['there'])}: take the setting out of the image"
+        checks.append(Check("nccl-interface", "warn", f"the image sets NCCL_SOCKET_IFNAME={interface['asked']}, and {have}"))
     return checks
 
 

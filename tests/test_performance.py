@@ -271,3 +271,11 @@ def test_the_odd_host_gets_a_note_among_hosts_of_its_model_alone() -> None:
     assert list(found) == ["d"]
     assert found["d"] == ["odd among the hosts with NVIDIA H200: launch_eager 60, the median of 3 hosts is 10 (MAD 0)"]
     assert fleet_notes({"a": {"failed": "RuntimeError", "gpus": []}}) == {}
+
+
+def test_an_interface_that_the_image_names_and_the_host_has_not_is_a_warning() -> None:
+    interface = {"asked": "eth0", "used": "lo", "there": ["enp90s0np0", "lo"]}
+    _, _, found = judged(h200(2, "10de:18bf"), measured(2), reduced(interface=interface))
+    assert found["nccl-interface"].status == "warn" and "NCCL_SOCKET_IFNAME=eth0" in found["nccl-interface"].detail
+    _, _, found = judged(h200(2, "10de:18bf"), measured(2), reduced(interface={**interface, "asked": None}))
+    assert "nccl-interface" not in found

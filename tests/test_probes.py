@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import math
 import subprocess
@@ -49,12 +49,10 @@ def test_nothing_to_reduce_over_is_skipped_with_its_reason() -> None:
 
 
 @pytest.fixture
-def gpu() -> Any:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A Gpu of the benchmark without a torch behind it."""
-    spec = importlib.util.spec_from_file_location("gpu_benchmark", Path(probes.__file__).parent / "gpu_benchmark.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    monkeypatch.syspath_prepend(str(Path(probes.__file__).parent))
+    module = importlib.import_module("gpu_metrics")
     made = module.Gpu.__new__(module.Gpu)
     made.report = {"alone": {}, "not_measured": {}, "checks": {}}
     return made
@@ -78,3 +76,28 @@ def test_what_was_wrong_once_stays_wrong(gpu: Any) -> None:
     gpu.judge("h2d_pinned", "what arrived is not what was sent")
     gpu.judge("h2d_pinned", None)
     assert gpu.report["checks"]["h2d_pinned"] == "what arrived is not what was sent"
+
+
+def test_a_probe_of_several_files_travels_as_one_piece(tmp_path: Path) -> None:
+    """The parts are found without a folder that holds them, and a traceback names the part."""
+    text = probes.source("gpu_benchmark") + "\nprint(Gpu.__module__, Nvml.__module__)\n"
+    (tmp_path / "torch.py").write_text("raise ImportError('none here')")
+    done = subprocess.run([sys.executable, "-"], input=text, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "gpu_metrics gpu_nvml"
+    assert json.loads(done.stdout.splitlines()[-2])["failed"] == "ImportError: none here"
+
+
+@pytest.mark.parametrize(
+    ("asked", "used"),
+    [("", "lo"), ("eth0", "lo"), ("eth", "lo"), ("enp", "enp"), ("enp90s0np0", "enp90s0np0"), ("=enp90s0np0", "=enp90s0np0"),
+     ("=enp", "lo"), ("^lo,docker0", "^lo,docker0"), ("^lo,enp90s0np0", "lo"), ("eth0,lo", "eth0,lo")],
+)  # fmt: skip
+def test_nccl_begins_on_an_interface_that_this_host_has(
+    asked: str, used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("lo", "enp90s0np0"):
+        (tmp_path / each).mkdir()
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", asked)
+    monkeypatch.syspath_prepend(str(Path(probes.__file__).parent))
+    found = importlib.import_module("nccl_benchmark").interface(str(tmp_path))
+    assert (found["used"], found["there"]) == (used, ["enp90s0np0", "lo"])

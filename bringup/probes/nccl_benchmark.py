@@ -114,6 +114,21 @@ def attempt(count, environment):
         return {"failed": (failed or "nothing was measured") + "".join(": " + each[:400] for each in why[:1])}
 
 
+def interface(there="/sys/class/net"):
+    """The one that NCCL begins on. The image's choice counts where it is there; a name of another host's would end in a hang."""
+    asked = os.environ.get("NCCL_SOCKET_IFNAME", "")
+    have = sorted(os.listdir(there)) if os.path.isdir(there) else []
+    wanted = asked.lstrip("^=").split(",")
+    if asked.startswith("^"):
+        found = any(each not in wanted for each in have)
+    elif asked.startswith("="):
+        found = any(each in wanted for each in have)
+    else:
+        found = any(each.startswith(prefix) for each in have for prefix in wanted if prefix)
+    # one host, and a container without network has no other than lo
+    return {"asked": asked or None, "used": asked if asked and found else "lo", "there": have}
+
+
 def devices():
     """Counted in a child: the parent must not touch CUDA."""
     reading, writing = os.pipe()
@@ -138,7 +153,8 @@ def main():
     report = {"failed": None, "skipped": None}
     try:
         os.environ.setdefault("NCCL_DEBUG", "WARN")
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")  # one host, and a container without network has no other
+        report["interface"] = interface()
+        os.environ["NCCL_SOCKET_IFNAME"] = report["interface"]["used"]
         count, version, failed = devices()
         report.update(gpus=count, torch=version, failed=failed)
         if failed:
