@@ -91,6 +91,7 @@ class Settings:
     require_floors: bool = False
     accept: frozenset[str] = frozenset()
     reports: str = "reports"
+    textfile: str | None = None  # folder on the host for node_exporter's textfile collector; None: no metrics are written
 
 
 KEYS = tuple(PREFIX + each.name for each in fields(Settings))
@@ -165,6 +166,14 @@ def _text(key: str, value: object) -> str:
 
 def _optional_text(key: str, value: object) -> str | None:
     return None if value is None else _text(key, value)
+
+
+def _folder(key: str, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not re.fullmatch(r"/[^\0\n]+", value):
+        raise wrong(key, value, "it must be the absolute path of a folder on the host")
+    return value
 
 
 def _size(key: str, value: object) -> str:
@@ -289,4 +298,5 @@ READERS: Mapping[str, Any] = {
     "require_floors": _flag,
     "accept": _accept,
     "reports": _text,
+    "textfile": _folder,
 }

@@ -29,6 +29,7 @@ class Check:
     measured: str = ""  # with its unit; like `expected`, only where `detail` is about such a pair
     expected: str = ""
     margin: float | None = None  # how many times as good as the worst that passes: below 1 is below the floor
+    remedy: str = ""  # what to do about one that is not passed
 
 
 Step = dict[str, str]

@@ -67,12 +67,12 @@ def _hosts(results: Iterable[HostResult]) -> str:
 
 def _failures(results: Iterable[HostResult]) -> str:
     rows = [
-        tuple(escape(each) for each in (result.host, check.name, check.measured, check.expected, check.detail))
+        tuple(escape(each) for each in (result.host, check.name, check.measured, check.expected, check.detail, check.remedy))
         for result in results
         if not result.ok
         for check in failures(result)
     ]
-    return _table("What failed", ("host", "what", "measured", "expected", "cause"), rows) if rows else ""
+    return _table("What failed", ("host", "what", "measured", "expected", "cause", "remedy"), rows) if rows else ""
 
 
 def _odd(results: Iterable[HostResult]) -> str:

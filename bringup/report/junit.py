@@ -43,7 +43,7 @@ def _outcome(suite: xml.Element, result: HostResult) -> None:
 def _case(suite: xml.Element, host: str, check: Check) -> None:
     case = xml.SubElement(suite, "testcase", name=_clean(check.name), classname=_clean(host))
     if check.status == "fail":
-        xml.SubElement(case, "failure", message=_clean(check.detail), type="fail")
+        xml.SubElement(case, "failure", message=_clean(check.detail), type="fail").text = _clean(check.remedy)
     elif check.status in ("skipped", "not-judged"):
         xml.SubElement(case, "skipped", message=_clean(f"{check.status}: {check.detail}"))
     else:

@@ -80,10 +80,15 @@ def failures(result: HostResult) -> list[Check]:
     ]
 
 
+def told(check: Check) -> str:
+    """What was found, and what to do about it."""
+    return f"{check.detail} → {check.remedy}" if check.remedy else check.detail
+
+
 def failed_lines(results: Iterable[HostResult]) -> list[str]:
     """A table of all that failed in the run, the part that a reader of many hosts looks for; [] where nothing did."""
     rows = [
-        (result.host, check.name, check.measured or "-", check.expected or "-", check.detail)
+        (result.host, check.name, check.measured or "-", check.expected or "-", told(check))
         for result in sorted(results, key=lambda each: each.host)
         for check in failures(result)
     ]
