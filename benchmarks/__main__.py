@@ -18,6 +18,7 @@ from benchmarks.help import help_
 from benchmarks.images import images
 from benchmarks.measured import Measured
 from benchmarks.plan import plan
+from benchmarks.proof import proof
 from benchmarks.reports import reports
 from benchmarks.survey import survey
 
@@ -29,6 +30,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {
     "images": images,
     "doctor": doctor,
     "reports": reports,
+    "proof": proof,
 }
 SCHEMA = 1
 
