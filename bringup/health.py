@@ -18,6 +18,7 @@ def health_checks(report: SmiReport, kernel_log: Sequence[str] | None, catalog: 
     """`kernel_log`: its lines since boot that name an Xid; None where it could not be read."""
     gpus = report["gpus"]
     each_gpu: list[tuple[str, Callable[[SmiGpu], str | None], str, str]] = [
+        ("gpus-answer", _lost, "fail", "every GPU tells its name"),
         ("recovery", _recovery, "fail", "the driver asks for no reset"),
         ("row-remapping", _remapping, "fail", "no row waits for a spare one, none failed to get it"),
         ("ecc", _ecc, "fail", "no uncorrectable error since the driver was loaded"),
@@ -32,6 +33,9 @@ def health_checks(report: SmiReport, kernel_log: Sequence[str] | None, catalog: 
         checks.append(
             Check(name, "fail" if verdict == "fail" else "warn", "; ".join(said)) if said else Check(name, "pass", fine)
         )
+    layout = [f"GPU {gpu['pci_address'] or at}: {gpu['mig_devices']}" for at, gpu in enumerate(gpus) if gpu["mig"] == "Enabled"]
+    if layout:
+        checks.append(Check("mig-layout", "pass", f"MIG instances of {'; '.join(layout)}"))
     silent = _not_said(gpus)
     if silent:
         checks.append(Check("health-unknown", "warn", f"the driver does not tell: {', '.join(silent)}"))
@@ -54,14 +58,23 @@ def xids(kernel_log: Iterable[str] | None, catalog: Catalog) -> Check:
     for (code, address), count in sorted(seen.items(), key=lambda item: (not _is_bad(item[0][0], catalog), item[0])):
         known = catalog.xid(code)
         bad = bad or _is_bad(code, catalog)
-        what = f"{known.meaning}: {known.action}" if known else "not in our table: look it up in NVIDIA's Xid catalog"
+        recalled = (
+            " (from memory, so it only warns)" if known and known.verdict == "fail" and not known.is_broken_hardware else ""
+        )
+        what = f"{known.meaning}: {known.action}{recalled}" if known else "not in our table: look it up in NVIDIA's Xid catalog"
         said.append(f"Xid {code} ({count} ×) of GPU {address}: {what}")
     return Check(name, "fail" if bad else "warn", "; ".join(said))
 
 
 def _is_bad(code: int, catalog: Catalog) -> bool:
     known = catalog.xid(code)
-    return known is not None and known.verdict == "fail"
+    return known is not None and known.is_broken_hardware
+
+
+def _lost(gpu: SmiGpu) -> str | None:
+    """nvidia-smi lists a GPU that fell off the bus, with errors in place of its values."""
+    silent = gpu["name"] is None or "lost" in (gpu["uuid"] or "").lower()
+    return "it does not answer (lost from the bus): power-cycle the host, and look for Xid 79" if silent else None
 
 
 def _recovery(gpu: SmiGpu) -> str | None:

@@ -30,6 +30,7 @@ from bringup.steps import (
     kernel_modules,
     limits,
     packages,
+    proof,
     runfile,
     sources,
     toolkit_config,
@@ -121,8 +122,10 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("image-prewarm", images.image_prewarm),
     ("old-images", images.old_images),
     ("provenance", provenance_step.provenance),
+    ("survival", proof.survival),
+    ("proof-record", proof.proof_record),
 )
-STEP_IDS = tuple(name for name, _ in STEPS) + ("proof",)
+STEP_IDS = (*(name for name, _ in STEPS[:-1]), "proof", STEPS[-1][0])
 
 
 def step_function(name: str) -> StepFunction:

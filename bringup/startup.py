@@ -13,6 +13,7 @@ STAGES = (
     "create", "start", "interpreter", "import_torch", "dlopen_libcuda", "cu_init", "is_available",
     "context", "first_kernel", "other_gpus", "exit",
 )  # fmt: skip
+WAYS = ("cdi", "runtime", "bare")  # how a program comes to its GPU; bare: without a container
 MAX_DRIFT_NS = 1_000_000  # a sample in which wall clock and monotonic clock differ by more is void (design §6)
 P95_FROM, P99_FROM = 20, 100  # samples below which such a percentile says nothing
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bringup.report import Check
 from bringup.smi import SmiGpu
-from bringup.startup import Sample
+from bringup.startup import WAYS, Sample
 
 SLOW_INIT_MS = 5000.0  # 105 ms on one H200 with persistence; cold drivers take seconds a GPU
 JIT_MS = 10_000.0  # a first kernel takes 0.1 s where its machine code is in the image, minutes where it is compiled
+SAME = 0.05  # a share of a start below which two ways are equally quick
 MAX_UNATTRIBUTED = 0.05  # of the whole (design §6)
 CURES = {
     "create": "Docker's disk is slow, or its daemon busy",
@@ -27,9 +28,11 @@ CURES = {
 
 
 def advice(sample: Sample, gpus: Sequence[SmiGpu]) -> Check | None:
-    """None where nothing was measured: a void or failed sample says nothing of time."""
-    if sample["void"] or sample["failed"] or not sample["stages_ms"]:
+    """None where nothing was measured. What a clock that jumped has measured is nothing, and is said."""
+    if sample["failed"] or not sample["stages_ms"]:
         return None
+    if sample["void"]:
+        return Check("startup", "skipped", f"its times mean nothing: {sample['void']}")
     stages, total = sample["stages_ms"], sample["total_ms"]
     longest = max(stages, key=lambda name: stages[name])
     said = f"{longest} takes {stages[longest]:.0f} of {total:.0f} ms: {CURES.get(longest, 'no cure is known')}"
@@ -46,3 +49,17 @@ def advice(sample: Sample, gpus: Sequence[SmiGpu]) -> Check | None:
     if unattributed is None or unattributed > MAX_UNATTRIBUTED * total:
         return Check("startup", "warn", f"{unattributed} ms of {total:.0f} belong to no stage; {said}")
     return Check("startup", "pass", said)
+
+
+def compared(totals_ms: Mapping[str, float | None]) -> list[str]:
+    """What the ways of injection cost each other, a sentence each. `totals_ms`: by startup.WAYS, the median of a whole start or None."""
+    said = []
+    cdi, runtime, bare = (totals_ms.get(way) for way in WAYS)
+    if cdi is not None and runtime is not None:
+        slower, faster = ("the nvidia runtime", "CDI") if runtime > cdi else ("CDI", "the nvidia runtime")
+        advice = ": gpu_injection cdi is the quicker way" if runtime > cdi * (1 + SAME) else ""
+        said.append(f"{slower} starts {abs(runtime - cdi):.0f} ms slower than {faster}{advice}")
+    best = min((each for each in (cdi, runtime) if each is not None), default=None)
+    if best is not None and bare is not None:
+        said.append(f"a container costs {best - bare:.0f} ms beside the same program without one")
+    return said + [f"{way} was not measured" for way in WAYS if totals_ms.get(way) is None]

@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
+from bringup.references import familiar, without_digest
 from bringup.report import Check
 from bringup.survey import Read, known, unreadable
 
 PATH = "/var/lib/gpu-bringup/proof.json"
-SCHEMA = 1
+SCHEMA = 2
 CURES = {
     "daemon-reload": "systemd took the GPU's devices from the container's cgroup: inject by CDI, or link NVIDIA's devices in /dev/char",
     "docker-restart": "the container did not keep running as it was: set live-restore, or expect containers to be started anew",
 }
 
+Subject: TypeAlias = dict[str, str | None]  # what a result is of: boot_id, kernel, driver, toolkit, docker, injection, image
 
-def survival_checks(kept: Read[str], boot_id: str | None, image: str, wanted: tuple[str, ...]) -> list[Check]:
-    """One check for each disturbance in `wanted`. A result of another boot or image says nothing of this one."""
-    why = unreadable(kept)
-    text = known(kept)
-    if why is not None or text is None:
-        return [
-            _skipped(each, f"{PATH} cannot be read: {why}" if why else "not tried yet: run deploys/gpu_host.py")
-            for each in wanted
-        ]
+
+def kept(text: Read[str]) -> dict[str, Any] | None:
+    """The file's content; None where there is none that this version can read."""
     try:
-        found = json.loads(text)
-        steps = {each["after"]: each for each in found["steps"]}
-        schema, boot, of = found["schema"], found["boot_id"], found["image"]
-    except (ValueError, TypeError, KeyError):
-        return [_skipped(each, f"{PATH} is broken: remove it and run deploys/gpu_host.py") for each in wanted]
-    if schema != SCHEMA:
-        return [_skipped(each, f"{PATH} has schema {schema}, this version knows {SCHEMA}") for each in wanted]
-    if (boot, of) != (boot_id, image):
-        return [_skipped(each, "was tried on another boot or with another image: run deploys/gpu_host.py") for each in wanted]
+        found = json.loads(known(text) or "")
+    except ValueError:
+        return None
+    sound = isinstance(found, dict) and found.get("schema") == SCHEMA and isinstance(found.get("of"), dict)
+    steps = found.get("steps") if sound else None
+    return found if isinstance(steps, list) and all(isinstance(each, dict) for each in steps) else None
+
+
+def differing(kept: dict[str, Any], now: Subject) -> list[str]:
+    """In what the host is not any more what the result is of, in words."""
+    return [
+        f"another {name.replace('_id', '')} ({kept['of'].get(name)}, now {value})"
+        for name, value in now.items()
+        if not (_same_image if name == "image" else str.__eq__)(str(kept["of"].get(name)), str(value))
+    ]
+
+
+def _same_image(one: str, other: str) -> bool:
+    """A tag that was not resolved in this run may be the image that was."""
+    if "@" in one and "@" in other:
+        return familiar(one) == familiar(other)
+    return without_digest(one) == without_digest(other)
+
+
+def survival_checks(text: Read[str], now: Subject, wanted: tuple[str, ...]) -> list[Check]:
+    """One check for each disturbance in `wanted`. A result of another boot, driver, Docker or image says nothing of this one."""
+    why = unreadable(text)
+    if why is not None:
+        return [_skipped(each, f"{PATH} cannot be read: {why}") for each in wanted]
+    if text is None:
+        return [_skipped(each, "not tried yet") for each in wanted]
+    found = kept(text)
+    if found is None:
+        return [_skipped(each, f"{PATH} is broken, or of another version than schema {SCHEMA}") for each in wanted]
+    if others := differing(found, now):
+        return [_skipped(each, f"was tried with {', '.join(others)}") for each in wanted]
+    steps = {str(each.get("after")): each for each in found["steps"]}
     return [_judged(each, steps) for each in wanted]
 
 
@@ -48,8 +72,8 @@ def _judged(disturbance: str, steps: dict[str, dict[str, Any]]) -> Check:
     before, after = _problem(steps.get("start")), _problem(steps.get(disturbance))
     if before:
         return Check(name, "fail", f"the kernel failed in the container before anything was disturbed: {before}")
-    if steps.get(disturbance, {}).get("skipped"):
-        return Check(name, "skipped", str(steps[disturbance]["skipped"]))
+    if disturbance not in steps or steps[disturbance].get("skipped"):
+        return _skipped(disturbance, str(steps.get(disturbance, {}).get("skipped") or "not tried yet"))
     if after:
         return Check(name, "fail", f"the kernel ran before, and not after: {after}; {CURES.get(disturbance, '')}")
     return Check(name, "pass", "the same kernel gave the same right result before and after, in one running container")
@@ -63,5 +87,5 @@ def _problem(step: dict[str, Any] | None) -> str | None:
         return f"the probe gave no result (exit {step.get('exit')}): {step.get('said') or 'it printed nothing'}"
     failed = probe.get("failed")
     if failed:
-        return f"{failed.get('stage')}: {failed.get('error')}"
+        return f"{failed.get('stage')}: {failed.get('error')}" if isinstance(failed, dict) else str(failed)
     return None if probe.get("gpus") else "the probe saw no GPU"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from bringup.container_limits import Limits, limit_checks
 from bringup.errors import HostError
 from bringup.report import Check, Function, Hardware
 from bringup.steps import cdi, containers, driver_set, images
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from bringup.smi import SmiReport
     from bringup.startup import Sample
 
-SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
 
 def functional_checks(
     survey: Survey,
@@ -26,13 +25,14 @@ def functional_checks(
     seen_problem: str | None,
     sample: Sample | None,
     start_problem: str | None,
+    limits: Limits | None,
 ) -> list[Check]:
     """The checks of the quick proof, in the order in which a failure explains the later ones."""
     checks = [_packages(survey, target), _driver(survey, target), _services(survey, target)]
     checks += [_cdi(survey, target), _runtime(survey, target), _images(survey, target)]
     checks.append(_gpus(target, seen, seen_problem))
     checks.append(_kernel(target, sample, start_problem, seen))
-    checks += _limits(survey, target, sample)
+    checks += limit_checks(limits, target)
     return [each for each in checks if each]
 
 
@@ -133,35 +133,6 @@ def _kernel(target: Target, sample: Sample | None, problem: str | None, seen: Sm
         said = f"{right}; {target.expected_gpus} are expected"
         return Check(name, "fail", said, measured=f"{count} GPUs", expected=f"{target.expected_gpus} GPUs")
     return Check(name, "pass", right)
-
-
-def _limits(survey: Survey, target: Target, sample: Sample | None) -> list[Check]:
-    probe = sample["probe"] if sample else {}
-    if "memlock" not in probe:
-        return [Check("memlock-in-container", "skipped", "the probe did not get that far")]
-    found = probe["memlock"]
-    if target.memlock is None:
-        reason = f"{found}: all that this host may give (PID 1 may not raise hard limits)"
-        checks = [Check("memlock-in-container", "warn" if found != "unlimited" else "pass", reason)]
-    elif found == str(target.memlock):
-        checks = [Check("memlock-in-container", "pass", found)]
-    else:
-        said = f"{found} in the container, {target.memlock} is wanted"
-        checks = [Check("memlock-in-container", "fail", said, measured=str(found), expected=str(target.memlock))]
-    wanted = target.docker.options.get("default-shm-size")
-    bytes_ = _bytes(str(wanted)) if wanted else None
-    if bytes_ is not None and probe.get("shm_bytes") != bytes_:
-        found = f"{probe.get('shm_bytes')} bytes"
-        said = f"{found} in the container, {wanted} is wanted"
-        checks.append(Check("shm-in-container", "fail", said, measured=found, expected=str(wanted)))
-    elif bytes_ is not None:
-        checks.append(Check("shm-in-container", "pass", str(wanted)))
-    return checks
-
-
-def _bytes(size: str) -> int:
-    unit = size[-1].lower()
-    return int(size[:-1]) * SIZES[unit] if unit in SIZES else int(size)
 
 
 def hardware(survey: Survey) -> Hardware:

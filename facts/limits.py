@@ -8,7 +8,7 @@ from typing import TypedDict
 from pyinfra.api import FactBase, QuoteString, StringCommand
 from typing_extensions import override
 
-from facts.verification import GIVEN, script
+from facts.in_container import GIVEN, script
 
 LIMIT_S = 60  # one start of a container that runs a shell
 # by the kernel's own words, since shells differ in what their ulimit knows

@@ -104,7 +104,7 @@ after_info docker_images Images "docker image ls --digests --format '{{.Reposito
 job cloud_init cloud-init status --long
 job virtualization systemd-detect-virt
 job units systemctl show docker.service containerd.service nvidia-persistenced.service nvidia-fabricmanager.service \
-    kubelet.service slurmd.service unattended-upgrades.service nvidia-cdi-refresh.path \
+    kubelet.service slurmd.service unattended-upgrades.service nvidia-cdi-refresh.path nvidia-dcgm.service \
     gpu-bringup-device-links.service gpu-bringup-device-links.path gpu-bringup-cdi-spec.service \
     -p Id -p LoadState -p ActiveState -p UnitFileState -p LimitMEMLOCK -p MainPID -p FragmentPath -p ExecStart
 # shellcheck disable=SC2016 # expanded by the job's own sh

@@ -13,92 +13,30 @@ import re
 from itertools import takewhile
 from typing import Any, TypedDict
 
-from pyinfra.api import FactBase, QuoteString, StringCommand
+from pyinfra.api import FactBase, StringCommand
 from typing_extensions import override
 
 from bringup import probes
+from bringup import survival as kept_result
+from bringup.container_limits import Inside, Limits
 from bringup.smi import SmiError, SmiReport, parse_smi
-from bringup.startup import Sample, sample, summary
-from bringup.steps.provenance import PATH
-from facts.provenance import FROM_PROVENANCE
-
-BENCHMARK_LIMIT_S = 300  # eight GPUs one after the other; one takes about ten seconds
-XID_LINES = 200  # the newest; a sick GPU writes thousands
-CONTAINER_LIMIT_S = 180  # one start of an image; torch from a cold disk takes a minute
-
-# $1 image and $2 injection, or empty: then from the provenance. Sets $image and $flags.
-GIVEN = (
-    FROM_PROVENANCE
-    + rf"""
-LC_ALL=C; export LC_ALL
-image=$1; [ -n "$image" ] || image=$(from_provenance proof_image)
-injection=$2; [ -n "$injection" ] || injection=$(from_provenance injection)
-[ -n "$image" ] || {{ echo "problem no image is named, and {PATH} names none: run deploys/gpu_host.py first"; exit 0; }}
-case $injection in
-cdi) flags='--runtime runc --device nvidia.com/gpu=all' ;;
-runtime) flags='--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility' ;;
-*) echo "problem no injection is named, and {PATH} names none"; exit 0 ;;
-esac
-flags="$flags --network none --pull never"
-name=gpu-bringup-proof-$$
-trap 'docker rm -f "$name" >/dev/null 2>&1' EXIT
-"""
-)
-
-SMI_SCRIPT = (
-    GIVEN
-    + rf"""
-# the kernel log before the driver is asked: a sick one may not answer
-log=$(timeout 10 dmesg 2>/dev/null || timeout 10 journalctl -k -b -o cat --no-pager 2>/dev/null) && [ -n "$log" ] || echo 'log unreadable'
-printf '%s\n' "$log" | grep -F 'NVRM: Xid' | tail -n {XID_LINES} | sed 's/^/xid /'
-said=$(timeout {CONTAINER_LIMIT_S} docker run --rm --name "$name" $flags "$image" nvidia-smi -q -x 2>&1)
-printf 'exit %s\n' $?
-printf '%s\n' "$said"
-"""
-)
-
-STARTUP_SCRIPT = (
-    GIVEN
-    + rf"""
-runs=$3 probe=$4
-while [ "$runs" -gt 0 ]; do
-    before=$(date +%s%N)
-    said=$(docker create -i --name "$name" $flags "$image" python3 -u - 2>&1) || {{ printf 'problem %s\n' "$said" | tr '\n' ' '; exit 0; }}
-    created=$(date +%s%N)
-    said=$(printf '%s' "$probe" | timeout {CONTAINER_LIMIT_S} docker start -a -i "$name" 2>&1); code=$?
-    after=$(date +%s%N)
-    printf 'run %s %s %s %s %s\n' "$before" "$created" "$after" "$code" "$(docker inspect -f '{{{{.State.StartedAt}}}}' "$name")"
-    printf '%s\n' "$said" | sed 's/^/|/'
-    docker rm -f "$name" >/dev/null 2>&1
-    runs=$((runs - 1))
-done
-"""
-)
-
-
-BENCHMARK_SCRIPT = (
-    GIVEN
-    + r"""
-probe=$3 limit=$4 argument=$5
-busy=$(timeout 30 nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader 2>/dev/null | grep -v '^\[')
-[ -z "$busy" ] || { printf 'skipped GPUs in use are not benchmarked: %s\n' "$busy" | tr '\n' ' '; exit 0; }
-timeout 30 nvidia-smi topo -m 2>/dev/null | sed -n 's/^/topology /p'
-said=$(printf '%s' "$probe" | timeout "$limit" docker run -i --rm --name "$name" $flags "$image" python3 -u - $argument 2>&1)
-printf 'exit %s\n' $?
-printf '%s\n' "$said"
-"""
-)
+from bringup.startup import WAYS, Sample, sample, summary
+from bringup.startup_advice import advice, compared
+from bringup.topology import Topology
+from facts.in_container import BENCHMARK_LIMIT_S, BENCHMARK_SCRIPT, INSIDE, LIMITS_SCRIPT, SMI_SCRIPT, STARTUP_SCRIPT, script
 
 
 class ContainerReport(TypedDict):
     """`problem`: why there is no report, in the words of Docker or nvidia-smi; None when there is one.
 
     `xids`: lines of the kernel log since boot in which the driver writes an error; None where the log cannot be read.
+    `topology`: how the GPUs are joined, as the host says it.
     """
 
     problem: str | None
     report: SmiReport | None
     xids: list[str] | None
+    topology: Topology
 
 
 class ContainerGpus(FactBase[ContainerReport]):
@@ -114,22 +52,46 @@ class ContainerGpus(FactBase[ContainerReport]):
 
     @override
     def process(self, output: list[str]) -> ContainerReport:
-        if output[0].startswith("problem "):
-            return ContainerReport(problem=output[0].removeprefix("problem "), report=None, xids=None)
         at = next((place for place, line in enumerate(output) if line.startswith("exit ")), 0)
-        xids = None if "log unreadable" in output[:at] else [each[4:] for each in output[:at] if each.startswith("xid ")]
-        text = "\n".join(output[at + 1 :])
+        host, text = output[:at], "\n".join(output[at + 1 :])
+        found = ContainerReport(problem=None, report=None, xids=None, topology=topology(host))
+        if output[0].startswith("problem "):
+            found["problem"] = output[0].removeprefix("problem ")
+            return found
+        found["xids"] = None if "log unreadable" in host else after("xid ", host)
         try:
-            return ContainerReport(problem=None, report=parse_smi(text), xids=xids)
+            found["report"] = parse_smi(text)
         except SmiError as error:
-            return ContainerReport(problem=f"{docker_reason(text) or error} ({output[at]})", report=None, xids=xids)
+            found["problem"] = f"{docker_reason(text) or error} ({output[at]})"
+        return found
+
+
+def after(mark: str, lines: list[str]) -> list[str]:
+    """What stands behind a mark, of the lines that begin with it."""
+    return [each.removeprefix(mark) for each in lines if each.startswith(mark)]
+
+
+def topology(host: list[str]) -> Topology:
+    """From the lines that the host gave beside the container's."""
+    nodes = after("nodes ", host)
+    return Topology(
+        nvlink=after("nvlink ", host) or None,
+        acs=after("acs ", host) or None,
+        iommu={gpu: kind for gpu, _, kind in (each.partition(" ") for each in after("iommu ", host))},
+        numa_nodes=int(nodes[0]) if nodes and nodes[0].isdigit() else None,
+    )
 
 
 class Startup(TypedDict):
-    """`problem`: why no container was started. `stages_ms`: per stage min, median, max over the good samples."""
+    """`problem`: why a container was not started. `stages_ms`: per stage min, median, max over the good samples.
+
+    `cold_ms`: the stages of the first start, with whatever caches the host had; `warm_ms`: min, median, max of the later ones.
+    """
 
     problem: str | None
     stages_ms: dict[str, dict[str, float]]
+    cold_ms: dict[str, float]
+    warm_ms: dict[str, dict[str, float]]
     samples: list[Sample]
 
 
@@ -138,28 +100,129 @@ class CudaStartup(FactBase[Startup]):
 
     + image: reference that is on the host, or None for the provenance's
     + injection: `cdi`, `runtime`, or None for the provenance's
-    + runs: number of starts, one after the other
+    + runs: number of starts, one after the other: the first is the cold one
     """
 
     @override
     def command(self, image: str | None = None, injection: str | None = None, runs: int = 1) -> StringCommand:
-        return script(STARTUP_SCRIPT, image, injection, str(int(runs)), probes.source("cuda_startup"))
+        return script(STARTUP_SCRIPT, image, injection, str(int(runs)), probes.source("cuda_startup"), "")
 
     @override
     def process(self, output: list[str]) -> Startup:
-        samples: list[Sample] = []
-        problem: str | None = None
-        for at, line in enumerate(output):
-            if line.startswith("run "):
-                before, created, after, code, started = (*line.split(" ", 5)[1:], "")[:5]
-                printed = [each[1:] for each in takewhile(is_printed, output[at + 1 :])]
-                try:
-                    samples.append(sample(int(before), int(created), int(after), started, int(code), printed))
-                except ValueError as error:  # Docker has died, or it is another program of that name
-                    problem = f"docker inspect does not tell when the container was started: {error}"
-            elif line.startswith("problem "):
-                problem = docker_reason(line) or line.removeprefix("problem ").strip()
-        return Startup(problem=problem, stages_ms=summary(samples), samples=samples)
+        return next(iter(series(output).values()), no_start("the host did not answer"))
+
+
+class Comparison(TypedDict):
+    """`ways`: by cdi, runtime, bare. `said`: what they cost each other, the stage that takes the most and what helps, a sentence each."""
+
+    ways: dict[str, Startup]
+    said: list[str]
+
+
+class StartupComparison(FactBase[Comparison]):
+    """The same program by CDI, by the nvidia runtime and bare (by the host's own Python): what a way of injection costs.
+
+    + image: reference that is on the host, or None for the provenance's
+    + runs: number of starts of each
+    """
+
+    @override
+    def command(self, image: str | None = None, runs: int = 3) -> StringCommand:
+        return script(STARTUP_SCRIPT, image, "runtime", str(int(runs)), probes.source("cuda_startup"), " ".join(WAYS))
+
+    @override
+    def process(self, output: list[str]) -> Comparison:
+        ways = series(output)
+        said = compared({way: each["stages_ms"].get("total", {}).get("median") for way, each in ways.items()})
+        for way, each in ways.items():
+            slowest = advice(each["samples"][-1], []) if each["samples"] else None
+            said += [f"{way}: {slowest.detail}"] if slowest else []
+        return Comparison(ways=ways, said=said)
+
+
+def series(output: list[str]) -> dict[str, Startup]:
+    """By way of injection. Lines as STARTUP_SCRIPT prints them; a problem is of the way that comes next or was last."""
+    found: dict[str, Startup] = {}
+    way = ""
+    for at, line in enumerate(output):
+        if line.startswith("run "):
+            way, before, created, after_, code, started = (*line.split(" ", 6)[1:], "")[:6]
+            of_way = found.setdefault(way, no_start(None))
+            printed = [each[1:] for each in takewhile(is_printed, output[at + 1 :])]
+            try:
+                of_way["samples"].append(sample(int(before), int(created), int(after_), started, int(code), printed))
+            except ValueError as error:  # Docker has died, or it is another program of that name
+                of_way["problem"] = f"docker inspect does not tell when the container was started: {error}"
+        elif line.startswith("problem "):
+            found.setdefault(way, no_start(None))["problem"] = docker_reason(line) or line.removeprefix("problem ").strip()
+    for each in found.values():
+        good = [one for one in each["samples"] if one["void"] is None and one["failed"] is None]
+        each["stages_ms"] = summary(each["samples"])
+        each["cold_ms"] = good[0]["stages_ms"] if good and good[0] is each["samples"][0] else {}
+        each["warm_ms"] = summary(each["samples"][1:])
+    return found
+
+
+def no_start(problem: str | None) -> Startup:
+    return Startup(problem=problem, stages_ms={}, cold_ms={}, warm_ms={}, samples=[])
+
+
+class ContainerLimits(FactBase[Limits]):
+    """What a container may lock, open, share and use, seen from inside as root and as another user.
+
+    + image, injection: as above
+    """
+
+    @override
+    def command(self, image: str | None = None, injection: str | None = None) -> StringCommand:
+        return script(LIMITS_SCRIPT, image, injection, INSIDE)
+
+    @override
+    def process(self, output: list[str]) -> Limits:
+        found = Limits(problem=None, users={})
+        seen: dict[str, list[str]] = {}
+        for line in output:
+            key, _, value = line.partition(" ")
+            if key == "user":
+                seen = {}
+                found["users"][value] = Inside(
+                    memlock=None, nofile=None, shm_bytes=None, cgroup_version=None, devices=[], closed=[]
+                )
+                last = value
+            elif key == "problem":
+                found["problem"] = docker_reason(line) or value.strip()
+                if found["users"] and not seen:
+                    del found["users"][last]
+            elif found["users"] and key in ("memlock", "nofile", "shm", "cgroup", "device", "closed"):
+                seen.setdefault(key, []).append(value)
+                found["users"][last] = inside(seen)
+        return found
+
+
+def inside(seen: dict[str, list[str]]) -> Inside:
+    """From the values of each word that INSIDE printed."""
+    first = {key: values[0] for key, values in seen.items()}
+    shm, cgroup = first.get("shm", ""), first.get("cgroup", "")
+    return Inside(
+        memlock=first.get("memlock"),
+        nofile=first.get("nofile"),
+        shm_bytes=int(shm) * 1024 if shm.isdigit() else None,
+        cgroup_version=int(cgroup) if cgroup.isdigit() else None,
+        devices=seen.get("device", []),
+        closed=seen.get("closed", []),
+    )
+
+
+class Survival(FactBase[dict[str, Any] | None]):
+    """What the last thorough proof kept on the host: the same kernel before and after each disturbance. None: nothing that can be read."""
+
+    @override
+    def command(self) -> StringCommand:
+        return StringCommand("cat", kept_result.PATH, "2>/dev/null || true")
+
+    @override
+    def process(self, output: list[str]) -> dict[str, Any] | None:
+        return kept_result.kept("\n".join(output))
 
 
 class Benchmark(TypedDict):
@@ -230,11 +293,6 @@ def benchmark(output: list[str]) -> Benchmark:
 def is_printed(line: str) -> bool:
     """A line that the probe printed."""
     return line.startswith("|")
-
-
-def script(text: str, image: str | None, injection: str | None, *more: str) -> StringCommand:
-    given = (image or "", injection or "", *more)
-    return StringCommand("sh", "-c", QuoteString(text), "sh", *(QuoteString(each) for each in given))
 
 
 def docker_reason(text: str) -> str | None:

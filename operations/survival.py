@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from pyinfra import host
+import json
+
+from pyinfra import state
 
 from bringup import probes
+from bringup.errors import HostError
+from bringup.steps import proof as steps
 from bringup.survival import PATH, SCHEMA
 from bringup.target import Target
-from facts.verification import CONTAINER_LIMIT_S, GIVEN, script
+from facts import live
+from facts.in_container import CONTAINER_LIMIT_S, GIVEN, script
+from operations.files import write_file
 from operations.guard import Commands, host_operation
+from operations.needed import needed
+from operations.record import RUN
 from operations.registry import with_digests
 
-# $3 the probe, $4 the disturbances. Always exits 0: the proof reads what was kept, and judges.
+# $3 the probe, $4 the disturbances, $5 what the result is of. Always exits 0: the proof reads what was kept, and judges.
 SCRIPT = (
     GIVEN
     + rf"""
-probe=$3 disturbances=$4 folder={PATH.rsplit("/", 1)[0]}
+probe=$3 disturbances=$4 of=$5 folder={PATH.rsplit("/", 1)[0]}
 plain() {{ tr -cd '[:alnum:] :;,._/()=@-' | cut -c 1-300; }}
 kernel() {{ # AFTER: the probe in the running container, as one JSON object
     said=$(printf '%s' "$probe" | timeout {CONTAINER_LIMIT_S} docker exec -i "$name" python3 -u - 2>&1); code=$?
@@ -25,7 +33,7 @@ kernel() {{ # AFTER: the probe in the running container, as one JSON object
     printf '{{"after": "%s", "exit": %s, "probe": %s, "said": "%s"}}' "$1" "$code" "${{result:-null}}" "$last"
 }}
 steps=
-said=$(docker run -d --name "$name" $flags "$image" python3 -c 'import time; time.sleep(1800)' 2>&1) ||
+said=$(docker run -d --rm --name "$name" $flags "$image" python3 -c 'import time; time.sleep(1800)' 2>&1) ||
     steps=$(printf '{{"after": "start", "exit": 125, "probe": null, "said": "%s"}}' "$(printf '%s' "$said" | tr '\n' ' ' | plain)")
 if [ -z "$steps" ]; then
     steps=$(kernel start)
@@ -34,7 +42,8 @@ if [ -z "$steps" ]; then
         daemon-reload) systemctl daemon-reload ;;
         docker-restart)
             if [ "$(docker info -f '{{{{.LiveRestoreEnabled}}}}' 2>/dev/null)" != true ]; then
-                steps="$steps, $(printf '{{"after": "%s", "skipped": "live-restore is off: a restart ends every container"}}' "$each")"
+                why='live-restore is off, and a restart would end every container: set it in gpu_docker_options'
+                steps="$steps, $(printf '{{"after": "%s", "skipped": "%s"}}' "$each" "$why")"
                 continue
             fi
             systemctl restart docker
@@ -44,19 +53,30 @@ if [ -z "$steps" ]; then
         steps="$steps, $(kernel "$each")"
     done
 fi
-mkdir -p -m 755 "$folder" && printf '{{"schema": {SCHEMA}, "made_at": %s, "boot_id": "%s", "image": "%s", "steps": [%s]}}\n' "$(date +%s)" \
-    "$(cat /proc/sys/kernel/random/boot_id)" "$(printf '%s' "$image" | plain)" "$steps" >"{PATH}.new" && mv -f "{PATH}.new" "{PATH}"
+mkdir -p -m 755 "$folder" && printf '{{"schema": {SCHEMA}, "made_at": %s, "of": %s, "steps": [%s]}}\n' "$(date +%s)" "$of" "$steps" \
+    >"{PATH}.new" && mv -f "{PATH}.new" "{PATH}"
 """
 )
-DISTURBANCES = {"standard": ("daemon-reload",), "full": ("daemon-reload", "docker-restart")}
 
 
 @host_operation
 def survival(target: Target) -> Commands:
-    """With gpu_verify standard or full: one container, the same kernel before and after. Nothing else is disturbed."""
-    yield from ()
-    disturbances = DISTURBANCES.get(target.verify, ())
-    if target.driver is None or not disturbances or not target.images:
-        return host.noop("gpu_verify asks for no disturbance")
-    image = with_digests(target).images[0]
-    yield script(SCRIPT, image, target.docker.injection, probes.source("cuda_startup"), " ".join(disturbances))
+    """One container, the same kernel before and after what the level of the proof asks for. Nothing else is disturbed."""
+    target = with_digests(target)
+    if needed("survival", target) is None:
+        return
+    survey = live.survey()
+    disturbances = " ".join(steps.DISTURBANCES[steps.level(survey, target)])
+    of = json.dumps(steps.subject(survey, target))
+    yield script(SCRIPT, target.images[0], target.docker.injection, probes.source("cuda_startup"), disturbances, of)
+
+
+@host_operation
+def proof_record(target: Target) -> Commands:
+    """After a thorough proof that passed: note its level beside the kept result."""
+    target = with_digests(target)
+    if needed("proof-record", target) is None:
+        return
+    if state.is_executing and RUN.of(live.current_host().name).function != "proven":
+        raise HostError("the proof has not passed: nothing is noted")
+    yield write_file(PATH, steps.recorded(live.survey(), target))

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyinfra import host, state
 from pyinfra.connectors.local import LocalConnector
 
-from bringup import catalog, health, performance, startup_advice, survival, verdicts
+from bringup import catalog, health, performance, startup_advice, survival, topology, verdicts
 from bringup.errors import HostError
 from bringup.limit_checks import limit_checks
-from bringup.report import Check, HostResult
+from bringup.remedies import with_remedies
+from bringup.report import Check, HostResult, textfile
 from bringup.smi import SmiReport
-from bringup.survey import known
+from bringup.startup import Sample
+from bringup.steps import proof as steps
 from bringup.target import Target
 from facts import live
+from facts.files import FileText
 from facts.limits import Found, LimitsInPlace, LoginLimits
-from facts.verification import Benchmark, ContainerGpus, CudaStartup, GpuBenchmark, NcclBenchmark
+from facts.verification import Benchmark, ContainerGpus, ContainerLimits, CudaStartup, GpuBenchmark, NcclBenchmark, Startup
+from operations.files import write_file
 from operations.guard import Commands, host_operation
 from operations.record import RUN
 from operations.registry import with_digests
-from operations.survival import DISTURBANCES
 
 PROOF_TIMEOUT_S = 600
 SUSTAINED_S = 60
+STARTS = 3  # of a thorough proof: one cold and two warm
 
 
 @host_operation
@@ -35,30 +41,41 @@ def proof(target: Target) -> Commands:
     target, current = with_digests(target), live.current_host()
     image, injection = target.images[0], target.docker.injection
     survey = live.survey(fresh=True)
-    gpus = current.get_fact(ContainerGpus, image=image, injection=injection, _ignore_errors=True, _timeout=PROOF_TIMEOUT_S)
-    startup = current.get_fact(CudaStartup, image=image, injection=injection, _ignore_errors=True, _timeout=PROOF_TIMEOUT_S)
+    given: dict[str, Any] = {"image": image, "injection": injection, "_ignore_errors": True, "_timeout": PROOF_TIMEOUT_S}
+    gpus = current.get_fact(ContainerGpus, **given)
+    level = steps.level(survey, target)
+    runs = STARTS if level in steps.THOROUGH else 1
+    startup = current.get_fact(CudaStartup, runs=runs, **given)
+    if startup and startup["samples"] and all(each["void"] for each in startup["samples"]):  # a clock is not set twice
+        startup = current.get_fact(CudaStartup, runs=runs, **given)
+    start = _start(startup)
+    limits = current.get_fact(ContainerLimits, **given)
     result = RUN.of(current.name)
     result.hardware = verdicts.hardware(survey)
-    result.measured = {"container_gpus": gpus, "cuda_startup": startup}
+    result.measured = {"container_gpus": gpus, "cuda_startup": startup, "container_limits": limits}
     result.checks = verdicts.functional_checks(
         survey,
         target,
         seen=gpus["report"] if gpus else None,
         seen_problem=gpus["problem"] if gpus else "the host did not answer",
-        sample=startup["samples"][0] if startup and startup["samples"] else None,
+        sample=start,
         start_problem=startup["problem"] if startup else "the host did not answer",
+        limits=limits,
     )
     result.checks += limit_checks(survey, target, read_limits(target, image))
     seen = gpus["report"] if gpus else None
     if gpus and seen:
         result.checks += health.health_checks(seen, gpus["xids"], catalog.load())
-        timed = startup_advice.advice(startup["samples"][0], seen["gpus"]) if startup and startup["samples"] else None
+        result.checks += topology.topology_checks(gpus["topology"], seen["gpus"], survey)
+        timed = startup_advice.advice(start, seen["gpus"]) if start else None
         result.checks += [timed] if timed else []
-    wanted = DISTURBANCES.get(target.verify, ())
-    result.checks += survival.survival_checks(survey["proof"], known(survey["boot_id"]), image, wanted)
+    wanted = steps.wanted_disturbances(survey, target)
+    result.checks += survival.survival_checks(survey["proof"], steps.subject(survey, target), wanted)
     result.function = verdicts.function(result.checks)
-    if result.function == "proven" and seen and target.verify in ("standard", "full"):
-        measure(result, target, image, seen)
+    if result.function == "proven" and seen and level in steps.THOROUGH:
+        measure(result, target, image, seen, sustained_s=SUSTAINED_S if level == "full" else 0)
+    with_remedies(result.checks)
+    yield from _textfile(result, target)
     if result.function != "proven":
         raise HostError("not proven: " + "; ".join(verdicts.problems(result.checks)))
     if result.performance == "below":
@@ -80,16 +97,32 @@ def read_limits(target: Target, image: str) -> dict[str, Found]:
     return places
 
 
-def measure(result: HostResult, target: Target, image: str, seen: SmiReport) -> None:
+def _textfile(result: HostResult, target: Target) -> Commands:
+    """Where gpu_textfile names a folder: also of a host that is not proven."""
+    folder = target.settings.get("textfile")
+    if not folder:
+        return
+    path, text = f"{str(folder).rstrip('/')}/{textfile.NAME}", textfile.metrics(result)
+    if live.current_host().get_fact(FileText, path=path, _ignore_errors=True) != text:
+        yield write_file(path, text)
+
+
+def _start(startup: Startup | None) -> Sample | None:
+    """The start that is judged: one that failed, else the first whose times mean something, else the first."""
+    samples = startup["samples"] if startup else []
+    failed = next((each for each in samples if each["failed"]), None)
+    return failed or next((each for each in samples if not each["void"]), samples[0] if samples else None)
+
+
+def measure(result: HostResult, target: Target, image: str, seen: SmiReport, sustained_s: int) -> None:
     """The benchmarks, where functions are proven; their results may still make the host not proven."""
     if result.hardware == "simulated":
         result.checks.append(Check("speed", "skipped", "a simulated GPU has no speed"))
         return
     current, given = live.current_host(), {"image": image, "injection": target.docker.injection}
-    loaded_s = SUSTAINED_S if target.verify == "full" else 0
     silent = Benchmark(problem="the host did not answer", skipped=None, link=None, result=None)
     asked = {"_ignore_errors": True, "_timeout": PROOF_TIMEOUT_S}
-    gpu: Benchmark = current.get_fact(GpuBenchmark, **given, sustained_s=loaded_s, **asked) or silent
+    gpu: Benchmark = current.get_fact(GpuBenchmark, **given, sustained_s=sustained_s, **asked) or silent
     result.measured["gpu_benchmark"] = gpu
     nccl: Benchmark | None = None
     if len(seen["gpus"]) > 1 and gpu["skipped"] is None:

@@ -16,11 +16,16 @@ SAMPLE = (Path(__file__).parent / "samples" / "nvidia-smi-q-h200.xml").read_text
 START = docker_ns("2026-11-30T21:43:00Z")
 # what is sent when: the mark of each script
 SURVEY, LOCK, SMI, STARTUP = "@@gpu-bringup-survey 1", "mkdir /run/gpu-bringup.lock", "nvidia-smi -q -x", "docker create"
+LIMITS, BENCHMARK = "Max locked memory *", "nvidia-smi topo -m"
 IN_PLACE, LOGIN = "systemd-run --quiet", "s/^/login /"
 INDEX = "apt-helper -o Acquire::Retries=2"
 
+# what ContainerLimits' script prints of both users
+SOUND = ["memlock unlimited", "nofile 1048576", f"shm {8 << 20}", "cgroup 2", "device /dev/nvidia0", "device /dev/nvidiactl"]
+INSIDE = ["user 0", *SOUND, "user 65534", *SOUND]
 
-def started(failed: dict[str, str] | None = None) -> list[str]:
+
+def started(failed: dict[str, str] | None = None, **probe_says: object) -> list[str]:
     """What CudaStartup's script prints for one start of a container."""
     at = START + 400_000_000
     stages = [
@@ -36,9 +41,9 @@ def started(failed: dict[str, str] | None = None) -> list[str]:
     ]
     probe = {
         "stamps": [[name, at + place * 1_000_000] for place, name in enumerate(stages)], "failed": failed, "gpus": ["NVIDIA H200"],
-        "torch": "2.11.0", "memlock": "unlimited", "shm_bytes": 8 << 30, "clock_drift_ns": 0,
+        "torch": "2.11.0", "clock_drift_ns": 0, **probe_says,
     }  # fmt: skip
-    return [f"run {START} {START + 1_000_000} {START + 500_000_000} 0 2026-11-30T21:43:00.3Z", "|" + json.dumps(probe)]
+    return [f"run cdi {START} {START + 1_000_000} {START + 500_000_000} 0 2026-11-30T21:43:00.3Z", "|" + json.dumps(probe)]
 
 
 def memlock(where: str, soft: str = "unlimited", hard: str = "unlimited") -> list[str]:
@@ -55,7 +60,8 @@ def offered() -> list[str]:
 
 
 def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
-    """`fake_responses` of a host: `lock="60 run other/x/1"`, `smi=…`, `startup=…` and `index=…` replace what a good host says.
+    """`fake_responses` of a host: `lock="60 run other/x/1"`, `smi=…`, `startup=…`, `limits=…`, `benchmark=…` and `index=…`
+    replace what a good host says.
 
     Without an index there is no repository that answers.
     """
@@ -65,6 +71,8 @@ def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
         LOCK: instead.get("lock", "taken"),
         SMI: instead.get("smi", f"exit 0\n{SAMPLE}"),
         STARTUP: instead.get("startup", started()),
+        LIMITS: instead.get("limits", INSIDE),
+        BENCHMARK: instead.get("benchmark", []),
         IN_PLACE: instead.get("in_place", [*memlock("unit"), *memlock("user")]),
         LOGIN: instead.get("login", memlock("login")),
         INDEX: instead.get("index", []),
@@ -73,5 +81,9 @@ def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
 
 def data(survey: Host | Sequence[str], **more: Any) -> dict[str, Any]:
     """An inventory's data of one fake host: with SETTINGS, `responses`' replacements, and settings of its own (gpu_…)."""
-    instead = {key: more.pop(key) for key in ("lock", "smi", "startup", "index", "in_place", "login") if key in more}
+    instead = {
+        key: more.pop(key)
+        for key in ("lock", "smi", "startup", "limits", "benchmark", "index", "in_place", "login")
+        if key in more
+    }
     return {"fake_delay": 0, "fake_delay_jitter": 0, "fake_responses": responses(survey, **instead), **SETTINGS, **more}

@@ -9,16 +9,17 @@ import base64
 import copy
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from bringup import catalog
 from bringup.limits import UNITS
 from bringup.plan import Plan, make_plan
-from bringup.settings import Settings, read_settings
+from bringup.settings import Settings, Verify, read_settings
 from bringup.steps import cdi as cdi_step
-from bringup.steps import device_links, provenance, uncommented
+from bringup.steps import device_links, proof, provenance, uncommented
 from bringup.steps.sources import SETTINGS_FILE
 from bringup.survey import Survey
 from bringup.survey.parse import parse_survey
@@ -264,7 +265,16 @@ def converged(distro: str = "debian12", devices: list[str] | None = None) -> Hos
         host = host.set(name, text)
     # the one file whose content only the product knows: as it would write it for this very host
     record = provenance.wanted(host.survey, target_of(host).target)
-    return host.set("provenance", provenance.text(record, "2026-11-30T21:43:00Z", "test"))
+    host = host.set("provenance", provenance.text(record, "2026-11-30T21:43:00Z", "test"))
+    return host.set("proof", proven(host))
+
+
+def proven(host: Host, level: str = "standard") -> str:
+    """proof.json as a run leaves it on this host that has proven it at this level."""
+    target = replace(target_of(host).target, verify=cast(Verify, level))
+    tried = proof.survival(host.set("proof", status="absent").survey, target)
+    assert tried is not None
+    return proof.recorded(tried.after, target)
 
 
 def settings(**changed: object) -> Settings:

@@ -16,7 +16,7 @@ from bringup.startup import docker_ns
 from bringup.steps import provenance
 from facts.packages import PackageLocks, PackagesOffered, RepositoryIndex
 from facts.provenance import FROM_PROVENANCE
-from facts.verification import ContainerGpus, CudaStartup, docker_reason
+from facts.verification import ContainerGpus, CudaStartup, StartupComparison, docker_reason
 
 HOSTILE = "a b; $(touch x) `touch x` 'touch x' \"touch x\" \\ \n| touch x & > x"
 SAMPLE = (Path(__file__).parent / "samples" / "nvidia-smi-q-h200.xml").read_text().splitlines()
@@ -66,22 +66,28 @@ def test_what_nvidia_smi_says_in_the_container() -> None:
     assert found["problem"] is None and found["report"] and found["report"]["gpus"][0]["name"] == "NVIDIA H200"
     docker = "docker: Error response from daemon: failed to create task: could not apply required modification: unresolvable CDI devices"
     found = ContainerGpus().process(["exit 125", docker, "", "Run 'docker run --help' for more information"])
-    assert found == {"problem": f"{docker.split('daemon: ')[1]} (exit 125)", "report": None, "xids": []}
+    assert (found["problem"], found["report"], found["xids"]) == (f"{docker.split('daemon: ')[1]} (exit 125)", None, [])
     found = ContainerGpus().process(["exit 9", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."])
     assert found["report"] is None and "couldn't communicate" in str(found["problem"])
     assert ContainerGpus().process(["exit 124"])["problem"] == "nvidia-smi printed no XML but: nothing (exit 124)"
-    assert ContainerGpus().process(["problem no image is named"]) == {
-        "problem": "no image is named",
-        "report": None,
-        "xids": None,
-    }
+    found = ContainerGpus().process(["problem no image is named"])
+    assert (found["problem"], found["report"], found["xids"]) == ("no image is named", None, None)
+
+
+@pytest.mark.parametrize("code", [127, 136, 139])
+def test_an_nvidia_smi_that_breaks_with_this_driver_is_named_and_ends_nothing_else(code: int) -> None:
+    """A program made for a newer library than the driver has: the Xids that the host gave are kept."""
+    said = "nvidia-smi: symbol lookup error: nvidia-smi: undefined symbol: nvmlDeviceGetGpuFabricInfoV"
+    found = ContainerGpus().process(["xid NVRM: Xid (PCI:0000:61:00): 63, x", f"exit {code}", said])
+    assert "undefined symbol" in str(found["problem"]) and f"(exit {code})" in str(found["problem"])
+    assert found["xids"] == ["NVRM: Xid (PCI:0000:61:00): 63, x"]
 
 
 START = docker_ns("2026-11-30T21:43:00Z")
 
 
 def run_line(started: str = "2026-11-30T21:43:00.2Z", code: int = 0) -> str:
-    return f"run {START} {START + 100_000_000} {START + 900_000_000} {code} {started}".rstrip()
+    return f"run cdi {START} {START + 100_000_000} {START + 900_000_000} {code} {started}".rstrip()
 
 
 def printed(at: int) -> list[str]:
@@ -94,6 +100,37 @@ def test_each_start_is_a_sample_and_a_problem_in_between_is_kept() -> None:
     found = CudaStartup().process(lines)
     assert [each["stages_ms"]["interpreter"] for each in found["samples"]] == [100.0, 110.0]
     assert found["problem"] == "gone" and found["stages_ms"]["interpreter"]["max"] == 110.0
+
+
+def test_the_first_start_is_the_cold_one_and_ways_of_injection_are_kept_apart() -> None:
+    at = START + 300_000_000
+    lines = [
+        run_line(),
+        *printed(at),
+        run_line(),
+        *printed(at + 10_000_000),
+        run_line().replace("cdi", "bare"),
+        *printed(at - 5_000_000),
+    ]
+    compared = StartupComparison().process(lines)
+    found = compared["ways"]
+    assert "runtime was not measured" in compared["said"] and any("takes" in each for each in compared["said"])
+    assert found["cdi"]["cold_ms"]["interpreter"] == 100.0 and found["cdi"]["warm_ms"]["interpreter"]["median"] == 110.0
+    assert found["bare"]["cold_ms"]["interpreter"] == 95.0 and found["bare"]["warm_ms"] == {} and "runtime" not in found
+    failed = [run_line(code=1), "|Traceback", run_line(), *printed(at)]
+    assert CudaStartup().process(failed)["cold_ms"] == {}, "a first start that failed says nothing of a cold one"
+
+
+def test_the_script_starts_each_way_as_often_as_asked_and_goes_on_where_one_fails(tmp_path: Path) -> None:
+    docker = """case "$1" in
+    create) case "$*" in *"--runtime nvidia"*) echo "no such runtime" >&2; exit 1 ;; esac ;;
+    start) cat >/dev/null ;;
+    inspect) date -u +%FT%TZ ;;
+    esac"""
+    python = "cat >/dev/null; echo '{}'"
+    done = sh(StartupComparison().command("image", 2), tmp_path, docker=docker, python3=python)
+    ways = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("run ")]
+    assert ways == ["cdi", "cdi", "bare", "bare"] and "problem no such runtime" in done.stdout
 
 
 @pytest.mark.parametrize("started", ["", "2026-11-30 22:43:00 +0100 CET"], ids=["docker died", "podman"])

@@ -49,7 +49,7 @@ FILES = {  # file: the checks that are not passed, each with words of its cause
     "b200-driver-590-uncorrectable": {"ecc": "3 uncorrectable"},
     "b200-driver-620-asks-for-reset": {"recovery": "Reset"},
     "vgpu-a10-24q-driver-535": {"health-unknown": "PCIe width"},
-    "gpu-lost-driver-570": {"health-unknown": "PCIe width, clocks' reasons"},
+    "gpu-lost-driver-570": {"gpus-answer": "lost from the bus", "health-unknown": "PCIe width, clocks' reasons"},
 }
 
 
@@ -118,12 +118,18 @@ def line(code: int, rest: str = "pid=4242, name=python3, something") -> str:
 
 @pytest.mark.parametrize(
     ("code", "said"),
-    [(79, "fallen off the bus"), (119, "does not answer"), (120, "GSP"), (48, "double bit"), (64, "replace the card"), (95, "every"),
-     (74, "NVLink"), (62, "halted"), (61, "microcontroller"), (140, "beyond repair"), (143, "power-cycle")],
+    [(79, "fallen off the bus"), (119, "does not answer"), (120, "GSP"), (48, "double bit"), (64, "replace the card"), (74, "NVLink"),
+     (62, "halted")],
 )  # fmt: skip
 def test_an_xid_that_means_broken_hardware_fails(code: int, said: str) -> None:
     check = xids([line(code)], CATALOG)
     assert check.status == "fail" and f"Xid {code} (1 ×) of GPU 0000:61:00" in check.detail and said in check.detail
+
+
+@pytest.mark.parametrize("code", [61, 95, 140, 143])
+def test_an_xid_that_is_only_recalled_warns_and_says_so(code: int) -> None:
+    check = xids([line(code)], CATALOG)
+    assert check.status == "warn" and "from memory, so it only warns" in check.detail
 
 
 @pytest.mark.parametrize("code", [13, 31, 43, 45, 63, 94, 999])

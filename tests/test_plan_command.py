@@ -72,7 +72,7 @@ def test_a_survey_from_standard_input_with_its_reasons(
         "note: default runtime nvidia",
     ):
         assert said in out
-    assert "1        18" in out.splitlines()[1]
+    assert "1        20" in out.splitlines()[1]
 
 
 def test_a_single_survey_without_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,8 @@ host: a machine in the words of tests/machines.py, with `driver` and `docker` on
 or survey: a base of tests/surveys.py, planned with surveys.SETTINGS
 settings: what the user sets (`none`: nothing)       today: the day of the plan
 edits: merged into the survey; a list or {unreadable: why} replaces what was there       sections: the same as text of survey.sh
-steps / skipped: the ids, in order          plan: what summary() says of it       target: dotted paths -> values
+steps / skipped: the ids, in order; without the proof's, which tests/test_proof_steps.py has
+plan: what summary() says of it          target: dotted paths -> values
 provisional, says, notes: texts that must be in it; only_shown: the refusal of whom would act on it
 refusal: its id; accept: the word that overrides it; with it in gpu_accept the refusal must be another one, or gone
 """
@@ -31,6 +32,7 @@ from tests.surveys import BASES, SETTINGS, TODAY
 HOST = {"survey", "host", "driver", "docker", "settings", "edits", "sections", "today"}
 KEYS = HOST | {"name", "steps", "skipped", "plan", "target", "provisional", "says", "notes", "only_shown", "refusal", "accept"}
 FOLDERS = ("plans", "pains")
+PROOF = ("survival", "proof-record")
 UNREACHED = {"no-repository"}  # a guard: who has no repository is refused for the distribution or the machine
 
 
@@ -77,6 +79,7 @@ def survey_of(case: Mapping[str, Any]) -> Survey:
 def summary(plan: Plan) -> dict[str, Any]:
     """A plan in a few words and numbers, as `plan` in a case has them."""
     driver, docker, toolkit = plan.target.driver, plan.target.docker, plan.target.toolkit
+    set_up = [each for each in plan.steps if each.id not in PROOF]
     return {
         "branch": driver and driver.wanted, "kind": driver and driver.kind, "source": driver and driver.source,
         "packages": " ".join(driver.packages) if driver else "", "headers": " ".join(driver.headers) if driver else "",
@@ -86,7 +89,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "toolkit": toolkit.repository.url.split("://")[1] if toolkit else None,
         "docker": docker.packages[0], "docker_repository": docker.repository.url.split("://")[1] if docker.repository else None,
         "injection": docker.injection, "images": [each.rsplit("/", 1)[1] if "/" in each else each for each in plan.target.images],
-        "reboots": sum(each.reboots for each in plan.steps), "steps": [each.id for each in plan.steps],
+        "reboots": sum(each.reboots for each in set_up), "steps": [each.id for each in set_up],
     }  # fmt: skip
 
 

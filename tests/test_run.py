@@ -26,7 +26,7 @@ from deploys import ending, frame
 from facts import live
 from operations import driver as driver_operations
 from operations.record import RUN
-from tests.fakes import IN_PLACE, INDEX, LOCK, LOGIN, SMI, STARTUP, SURVEY, data, offered, started
+from tests.fakes import IN_PLACE, INDEX, LIMITS, LOCK, LOGIN, SMI, STARTUP, SURVEY, data, offered, started
 from tests.surveys import converged, fresh
 
 DEPLOYS = Path(__file__).parent.parent / "deploys"
@@ -71,7 +71,7 @@ def sent(state: State, name: str) -> list[str]:
 
 def kinds(commands: list[str]) -> Counter[str]:
     """How many of each of our scripts; everything else is a `change`."""
-    marks = (SURVEY, LOCK, SMI, STARTUP, INDEX, IN_PLACE, LOGIN)
+    marks = (SURVEY, LOCK, SMI, STARTUP, LIMITS, INDEX, IN_PLACE, LOGIN)
     return Counter(next((mark for mark in marks if mark in each), "change") for each in commands)
 
 
@@ -80,7 +80,7 @@ def test_two_converged_hosts_are_both_proven_and_nothing_is_sent_but_three_surve
     for name in ("one", "two"):
         found = result(name)
         assert (found.ended, found.function, found.problems, found.changed) == ("done", "proven", [], [])
-        assert kinds(sent(state, name)) == {SURVEY: 3, SMI: 1, STARTUP: 1, IN_PLACE: 1, LOGIN: 1}
+        assert kinds(sent(state, name)) == {SURVEY: 3, SMI: 1, STARTUP: 1, LIMITS: 1, IN_PLACE: 1, LOGIN: 1}
     assert state.failed_hosts == set()
 
 

@@ -109,9 +109,10 @@ def test_a_lab_host_after_a_run_needs_nothing_and_a_fresh_one_is_refused_only_fo
         }
     )
     plan = make_plan(done, settings, catalog.load(), TODAY)
-    # captured before these came: apt's settings, links in /dev/char, holds of the libraries, and what of it the provenance lists
+    # captured before these: apt's settings, links in /dev/char, holds of the libraries, and what of it the provenance lists, and a proof
     assert isinstance(plan, Plan) and [each.id for each in plan.steps] == [
         "apt-settings", "device-links", "package-holds", *(["cdi-spec"] if name == "debian13-lab" else []), "provenance",
+        "survival", "proof-record",
     ]  # fmt: skip
     refused = make_plan(sample(f"{name}-fresh"), read_settings({}), catalog.load(), TODAY)
     assert isinstance(refused, Refusal) and refused.accept == "container-host"

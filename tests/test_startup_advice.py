@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bringup.startup import STAGES, Sample
-from bringup.startup_advice import CURES, advice
+from bringup.startup_advice import CURES, advice, compared
 from tests.smi_gpus import gpu
 
 # one H200, 2026-11-30
@@ -49,10 +49,30 @@ def test_what_is_too_long_is_a_warning_with_its_cause(sample: Sample, persistenc
 @pytest.mark.parametrize(
     "values",
     [
-        {"void": "the clock was set during the measurement"},
         {"failed": "cu_init: RuntimeError: cuInit returned 802"},
         {"stages_ms": {}},
     ],
 )
 def test_a_sample_that_means_nothing_gives_no_advice(values: dict[str, Any]) -> None:
     assert advice(Sample(**{**start(), **values}), []) is None  # type: ignore[typeddict-item]
+
+
+def test_times_by_a_clock_that_was_set_are_no_times_and_no_pass() -> None:
+    found = advice(Sample(**{**start(), "void": "the clock was set during the measurement"}), [])
+    assert found and (found.status, found.detail) == (
+        "skipped",
+        "its times mean nothing: the clock was set during the measurement",
+    )
+
+
+def test_ways_of_injection_are_held_against_each_other() -> None:
+    """One H200, 2026-11-30: CDI 325 ms, the nvidia runtime 500 ms for the same program."""
+    assert compared({"cdi": 325.0, "runtime": 500.0, "bare": 90.0}) == [
+        "the nvidia runtime starts 175 ms slower than CDI: gpu_injection cdi is the quicker way",
+        "a container costs 235 ms beside the same program without one",
+    ]
+    assert compared({"cdi": 500.0, "runtime": 325.0, "bare": None}) == [
+        "CDI starts 175 ms slower than the nvidia runtime",
+        "bare was not measured",
+    ]
+    assert compared({}) == ["cdi was not measured", "runtime was not measured", "bare was not measured"]

@@ -12,6 +12,8 @@ from bringup.smi import SmiReport
 from bringup.startup import Sample
 from bringup.survey import Survey
 from bringup.target import Target
+from facts.verification import ContainerLimits
+from tests import fakes
 from tests.smi_gpus import gpu
 from tests.surveys import BASES, DRIVER, Host, target_of
 
@@ -21,8 +23,11 @@ TARGET = target_of(HOST).target
 SEEN = SmiReport(driver_version=DRIVER, cuda_version="13.0", gpus=[gpu()] * 8)
 RAN = Sample(
     stages_ms={}, unattributed_ms=0.0, total_ms=1.0, failed=None, void=None,
-    probe={"memlock": "unlimited", "shm_bytes": 8 << 30, "gpus": ["NVIDIA H200"] * 8, "torch": "2.11.0"},
+    probe={"gpus": ["NVIDIA H200"] * 8, "torch": "2.11.0"},
 )  # fmt: skip
+
+
+INSIDE = ContainerLimits().process(fakes.INSIDE)
 
 
 def checks(
@@ -34,7 +39,9 @@ def checks(
 ) -> list[Check]:
     survey = host.survey
     edit(survey)
-    return verdicts.functional_checks(survey, target, seen, "docker: no such image" if seen is None else None, sample, "no start")
+    return verdicts.functional_checks(
+        survey, target, seen, "docker: no such image" if seen is None else None, sample, "no start", INSIDE
+    )
 
 
 def test_a_host_on_which_everything_was_seen_is_proven() -> None:
@@ -90,9 +97,6 @@ MEASURED: list[tuple[SmiReport | None, Sample | None, str, str]] = [
     (SEEN, Sample(**{**RAN, "failed": "cu_init: RuntimeError: cuInit returned 999"}), "cuda-kernel", "cuInit returned 999"),
     (SEEN, ran(gpus=["NVIDIA H200"] * 7), "cuda-kernel", "7"),
     (SEEN, ran(gpus=[]), "cuda-kernel", "0"),
-    (SEEN, ran(memlock="8388608"), "memlock-in-container", "8388608 in the container, unlimited is wanted"),
-    (SEEN, ran(shm_bytes=64 << 20), "shm-in-container", "67108864 bytes in the container, 8g is wanted"),
-    (SEEN, ran(shm_bytes=None), "shm-in-container", "8g is wanted"),
 ]  # fmt: skip
 
 
@@ -104,11 +108,6 @@ def test_what_went_wrong_in_the_container_is_named(seen: SmiReport | None, sampl
     assert any(line.startswith(f"{name}: ") for line in verdicts.problems(found))
 
 
-def test_what_the_probe_did_not_reach_is_skipped_and_no_pass() -> None:
-    sample = Sample(**{**RAN, "probe": {}, "failed": "the probe gave no result"})
-    assert {each.name: each.status for each in checks(sample=sample)}["memlock-in-container"] == "skipped"
-
-
 def test_a_skipped_check_is_not_proven_and_a_warning_is() -> None:
     assert verdicts.function([Check("a", "pass"), Check("b", "skipped", "why")]) == "not proven"
     assert verdicts.function([Check("a", "pass"), Check("b", "not-judged")]) == "not proven"
@@ -117,13 +116,6 @@ def test_a_skipped_check_is_not_proven_and_a_warning_is() -> None:
 
 def test_nothing_that_was_looked_at_proves_nothing() -> None:
     assert verdicts.function([]) == "not proven"
-
-
-def test_where_the_host_may_not_raise_limits_what_it_has_is_a_warning() -> None:
-    host = HOST.set("pid1_capabilities", "CapBnd:\t0")
-    found = checks(host, target_of(host).target, sample=ran(memlock="8388608"))
-    assert {each.name: each.status for each in found}["memlock-in-container"] == "warn"
-    assert verdicts.function([each for each in found if each.name == "memlock-in-container"]) == "proven"
 
 
 def test_a_cdi_spec_whose_driver_cannot_be_told_is_no_pass() -> None:

@@ -11,16 +11,25 @@ from typing import Literal
 
 from bringup.catalog.records import Source, SourceName, load_file
 
+RECALLED = "memory"  # the source of what was looked up nowhere
+
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """`fail`: a host that had it since its boot is not proven; `warn`: seen with broken programs on sound hardware, too."""
+    """`fail`: a host that had it since its boot is not proven; `warn`: seen with broken programs on sound hardware, too.
+
+    What is only recalled warns, whatever its verdict.
+    """
 
     code: int
     verdict: Literal["fail", "warn"]
     meaning: str
     action: str
     sources: tuple[SourceName, ...]
+
+    @property
+    def is_broken_hardware(self) -> bool:
+        return self.verdict == "fail" and self.sources != (RECALLED,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from bringup.settings import Settings
 from bringup.sources import broken_files
 from bringup.steps.driver_set import base_version, foreign_packages
 from bringup.steps.version_locks import foreign
-from bringup.survey import Survey, gpus, installed, known, loaded_version, unreadable
+from bringup.survey import Survey, gpus, installed, known, loaded_version, unit, unreadable
 from bringup.target import Target
 
 WORKAROUNDS = {  # on the kernel command line, each with what it does
@@ -95,6 +95,10 @@ def _gpus(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
         and "nvidia-fabricmanager.service" not in services
     ):
         yield f"{named(boards)}: the fabric of less than a whole board of 8 is managed elsewhere, so no fabric manager is set up"
+    engines = ["nvidia-dcgm.service"] if (dcgm := unit(survey, "nvidia-dcgm.service")) and dcgm["active"] == "active" else []
+    engines += [f"container {each['name']}" for each in known(survey["docker"]["running"]) or [] if "dcgm" in each["image"]]
+    if len(engines) > 1:
+        yield f"{' and '.join(engines)} both want the GPUs' counters, which have one owner: profiling metrics of one of them fail"
     if managed and any(each.fabric_manager == "imex" for each in boards):
         yield "nvidia-imex is installed and not started: it needs the rack's list of nodes in /etc/nvidia-imex/nodes_config.cfg"
 

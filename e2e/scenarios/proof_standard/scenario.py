@@ -5,6 +5,7 @@ import json
 from typing_extensions import override
 
 from e2e import expect
+from e2e.as_planned import expect_no_changes
 from e2e.pyinfra_run import Run
 from e2e.scenario import VERIFY, Scenario
 from e2e.shared_lab import wait_for_boot
@@ -18,7 +19,6 @@ UNLINKED = """for node in /dev/nvidia* /dev/nvidia-caps/*; do
 done"""
 # what the driver does when a MIG instance is made
 MIG_INSTANCE = "mkdir -p /dev/nvidia-caps && mknod -m 444 /dev/nvidia-caps/nvidia-cap21 c 236 21"
-SURVIVAL = "deploys/survival.py"
 XID = "NVRM: Xid (PCI:0000:19:00): 79, pid=4242, name=python3, GPU has fallen off the bus."
 STANDARD = ("--data", "gpu_verify=standard")
 
@@ -34,10 +34,12 @@ class ProofStandard(Scenario):
 
     @override
     def converge(self) -> None:
-        with self.case("what was never tried on a host is not proven by verify"):
-            run = self.deploy("verify before", VERIFY, *STANDARD).expect_exit(1)
-            for name in self.hosts:
-                run.expect_problem(name, "failed", "survival-daemon-reload", "not tried yet")
+        with self.case("verify alone tries what was never tried on a host, notes what was proven, and leaves it at that"):
+            for host in self.lab.hosts:
+                host.run(f"rm -f {KEPT}", sudo=True)
+            self.deploy("verify", VERIFY, "--limit", "lab-2", *STANDARD).expect_exit(0).expect_proven("lab-2")
+            again = self.deploy("verify again", VERIFY, "--limit", "lab-2", *STANDARD).expect_exit(0).expect_proven("lab-2")
+            expect.nothing("operation that changed lab-2 again", again.result("lab-2")["changed"], again.log)
         with self.case("a running container keeps its GPU over daemon-reload"):
             run = self.deploy("standard", "deploys/gpu_host.py", *STANDARD).expect_exit(0).expect_proven(*self.hosts)
             for name in self.hosts:
@@ -52,7 +54,7 @@ class ProofStandard(Scenario):
         one = self.host("lab-1")
         with self.case("Docker 20.10 and the nvidia runtime without links in /dev/char: the GPU is lost, and it is said why"):
             one.run(WITHOUT_LINKS, sudo=True)
-            self.deploy("survival without links", SURVIVAL, *STANDARD)
+            one.run(f"rm -f {KEPT}", sudo=True)
             run = self.deploy("verify without links", VERIFY, *STANDARD).expect_exit(1)
             run.expect_problem("lab-1", "failed", "survival-daemon-reload", "ran before, and not after", "/dev/char")
         with self.case("the next run makes the links anew, and the GPU is kept"):
@@ -69,11 +71,13 @@ class ProofStandard(Scenario):
 
     @override
     def verify(self) -> None:
-        with self.case("a kept result that is broken, and an Xid of broken hardware, are named"):
+        with self.case("a second run has nothing to change"):
+            expect_no_changes(self.deploy("again", "deploys/gpu_host.py", *STANDARD), self.hosts)
+        with self.case("a kept result that is broken is made anew; an Xid of broken hardware is named"):
             self.host("lab-1").run(f"printf '%s' '{{' >{KEPT}", sudo=True)
             self.host("lab-2").run(f"echo '{XID}' >>/run/simulated-gpu/kmsg", sudo=True)
             run = self.deploy("verify broken", VERIFY, *STANDARD).expect_exit(1)
-            run.expect_problem("lab-1", "failed", "survival-daemon-reload", "is broken")
+            expect.equal("what was changed on lab-1", run.result("lab-1")["changed"], ["survival", "proof-record"], run.log)
             run.expect_problem("lab-2", "failed", "Xid 79", "fallen off the bus", "power-cycle")
 
     def _unlinked(self, name: str) -> list[str]:
