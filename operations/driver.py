@@ -179,7 +179,7 @@ def driver_loaded(target: Target) -> Commands:
     # modprobe makes no /dev/nvidia-uvm, and a container gets only nodes that are there
     nodes = "{ ! command -v nvidia-modprobe >/dev/null || nvidia-modprobe -c=0 -u; }"
     load = f"modprobe nvidia && modprobe nvidia-uvm && {nodes} || echo 'not loadable now' >&2"
-    yield StringCommand(load, _timeout=SERVICE_TIMEOUT_S)
+    yield StringCommand(load, _timeout=steps.service_limit_s(live.survey()))
 
 
 @host_operation
@@ -196,7 +196,7 @@ def driver_services(target: Target) -> Commands:
             "|| { journalctl --no-pager -q -n 5 -o cat -u",
             name,
             ">&2; false; }",
-            _timeout=SERVICE_TIMEOUT_S,
+            _timeout=steps.service_limit_s(live.survey()),
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bringup.settings import Verify
 from bringup.steps import Change
+from bringup.steps.driver import service_limit_s
 from bringup.steps.proof import level, proof_record, subject, survival
 from bringup.survey import Survey
 from bringup.target import Target
@@ -138,3 +139,9 @@ def test_full_tries_a_restart_of_docker_that_standard_did_not() -> None:
 def test_a_proof_is_of_everything_that_can_break_it() -> None:
     now = subject(HOST.survey, target())
     assert set(now) == {"boot_id", "kernel", "driver", "toolkit", "docker", "injection", "image"} and all(now.values())
+
+
+def test_eight_gpus_have_more_time_to_come_up_than_one() -> None:
+    """150 s were seen for 8 × H200, and were no failure."""
+    one, eight = (service_limit_s(BASES[name]().survey) for name in ("fresh debian12 h200", "fresh debian13 8 x h200"))
+    assert one == 180 and eight == 600

@@ -8,7 +8,7 @@ STYLE = (
 body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;padding:0 1em;color:#222;background:#fff}
 table{border-collapse:collapse;width:100%}
 td,th{text-align:left;padding:.25em .6em;border-bottom:1px solid #ddd;vertical-align:top;overflow-wrap:anywhere}
-th{white-space:nowrap}
+th{white-space:nowrap}td:first-child{min-width:6em}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}
 b.pass,.pass{color:#17692b}b.fail,.fail{color:#b00020}b.warn,.warn{color:#8a5a00}.skipped,.not-judged{color:#666}
 .bar{display:flex;height:1em;min-width:16em;background:#eee;position:relative}.bar i{height:100%}

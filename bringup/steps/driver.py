@@ -9,12 +9,13 @@ from bringup.errors import HostError
 from bringup.steps import Change, Skip, command_line, edited
 from bringup.steps.kernel_modules import next_kernel
 from bringup.steps.packages import missing, repository, with_installed
-from bringup.survey import Survey, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
+from bringup.survey import Survey, gpus, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
 SOURCES_FILE = "/etc/apt/sources.list.d/gpu-bringup-nvidia-driver.sources"
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
 DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
+SERVICE_BASE_S, SERVICE_PER_GPU_S = 120, 60
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
 
@@ -237,6 +238,11 @@ def busy(survey: Survey) -> list[str]:
         if service and service["active"] == "active":
             found.append(name)
     return found
+
+
+def service_limit_s(survey: Survey) -> int:
+    """How long loading the driver, or starting one of its services, may take: more GPUs take longer (minutes were seen with 8 × H200)."""
+    return SERVICE_BASE_S + SERVICE_PER_GPU_S * len(gpus(survey))
 
 
 def driver_services(survey: Survey, driver: Driver) -> Change | Skip | None:
