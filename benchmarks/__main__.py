@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.docker import docker
 from benchmarks.doctor import doctor
 from benchmarks.driver import driver
 from benchmarks.help import help_
@@ -27,6 +28,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterator[Measured]]] = {
     "plan": plan,
     "help": help_,
     "driver": driver,
+    "docker": docker,
     "images": images,
     "doctor": doctor,
     "reports": reports,

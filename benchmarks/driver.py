@@ -71,8 +71,8 @@ def driver() -> Iterator[Measured]:
         Lab.down()
 
 
-def stage(host: str, more: Mapping[str, Any]) -> Ran:
-    """Run deploys/driver.py on one lab host, with these further data."""
+def stage(host: str, more: Mapping[str, Any], deploy: str = "deploys/driver.py") -> Ran:
+    """Run a stage on one lab host, with these further data."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         inventory, record = folder / "inventory.py", folder / "record"
@@ -83,7 +83,7 @@ def stage(host: str, more: Mapping[str, Any]) -> Ran:
         command = [sys.executable, "-m", "benchmarks.recorded", str(record), "-y", "--data", f"gpu_reports={folder / 'reports'}"]
         began = time.perf_counter()
         done = subprocess.run(
-            [*command, str(inventory), "deploys/driver.py"],
+            [*command, str(inventory), deploy],
             cwd=CHECKOUT,
             capture_output=True,
             text=True,

@@ -24,6 +24,7 @@ from bringup.steps import (
     command_line,
     containers,
     device_links,
+    docker,
     driver,
     driver_set,
     images,
@@ -86,7 +87,7 @@ def _on_driver(function: Callable[[Survey, Any], Change | Skip | None]) -> StepF
 def _docker_repository(survey: Survey, target: Target) -> Change | None:
     """Only where Docker has to be installed from it: one that is there is adopted with the source it came from."""
     repository = target.docker.repository
-    return packages.repository(survey, repository) if repository and containers.docker_engine(survey, target.docker) else None
+    return packages.repository(survey, repository) if repository and docker.docker_engine(survey, target) else None
 
 
 def _toolkit_repository(survey: Survey, target: Target) -> Change | None:
@@ -111,13 +112,18 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("device-links", device_links.device_links),
     ("memlock", limits.memlock),
     ("docker-repository", _docker_repository),
-    ("docker-engine", lambda survey, target: containers.docker_engine(survey, target.docker)),
+    ("docker-engine", docker.docker_engine),
+    ("docker-users", lambda survey, target: docker.docker_users(survey, target.docker)),
     ("toolkit-repository", _toolkit_repository),
     ("toolkit-packages", lambda survey, target: containers.toolkit_packages(survey, target.toolkit) if target.toolkit else None),
+    (
+        "toolkit-leftovers",
+        lambda survey, target: containers.toolkit_leftovers(survey, target.toolkit) if target.toolkit else None,
+    ),
     ("package-holds", packages.holds),
     ("toolkit-config", toolkit_config.toolkit_config),
     ("cdi-spec", cdi.cdi_spec),
-    ("daemon-json", containers.daemon_json),
+    ("daemon-json", docker.daemon_json),
     ("images", images.images),
     ("image-prewarm", images.image_prewarm),
     ("old-images", images.old_images),

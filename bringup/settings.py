@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from bringup.catalog.images import Image
+from bringup.daemon_json import wrong_type
+from bringup.dockerd import KEYS as KEYS_OF_DOCKERD
 from bringup.errors import UserError, nearest, wrong
 from bringup.references import is_reference
 from bringup.settings_images import Login, Prewarm, archives, insecure_registries, logins, mirrors, own_images
@@ -233,6 +235,12 @@ def _options(key: str, value: object) -> Mapping[str, Any]:
         json.dumps(found, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise wrong(key, value, f"it must hold what JSON can hold ({error})") from None
+    for each in found:
+        if each not in KEYS_OF_DOCKERD:
+            raise wrong(key, each, f"dockerd has no such option{nearest(each, KEYS_OF_DOCKERD)}")
+    refused = wrong_type(found, key)
+    if refused:
+        raise UserError(str(refused))
     return found
 
 

@@ -85,6 +85,7 @@ class Docker:
     repository: Repository | None  # docker-ce's, where the packages come from there
     options: Mapping[str, Any]  # keys of daemon.json that must hold these values; the user's other keys stay
     injection: Injected
+    users: tuple[str, ...] = ()  # members of group docker, beside those that are there
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Toolkit:
     floor: str  # oldest version without a known hole
     repository: Repository
     hold: bool
+    leftovers: tuple[str, ...] = ()  # packages of its past, under other names
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bringup.container_limits import Limits, limit_checks
 from bringup.errors import HostError
 from bringup.report import Check, Function, Hardware
-from bringup.steps import cdi, containers, driver_set, images
+from bringup.steps import cdi, containers, docker, driver_set, images
 from bringup.steps import driver as driver_steps
 from bringup.survey import Survey, known, loaded_version, module_kind, unreadable
 from bringup.target import Target
@@ -92,7 +92,7 @@ def _runtime(survey: Survey, target: Target) -> Check:
     if info is None:
         return Check("docker", "fail", "Docker is not installed")
     try:
-        change = containers.daemon_json(survey, target)
+        change = docker.daemon_json(survey, target)
     except HostError as error:
         return Check("docker", "fail", str(error))
     if change is not None:

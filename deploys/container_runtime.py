@@ -13,8 +13,10 @@ def container_runtime(target: Target) -> None:
         name="docker-repository", step="docker-repository", target=target, wanted=engine.repository, packages=engine.packages
     )
     docker.docker_engine(name="docker-engine", target=target)
+    docker.docker_users(name="docker-users", target=target)
     sources.repository(name="toolkit-repository", step="toolkit-repository", target=target, wanted=wanted, packages=names)
     toolkit.toolkit_packages(name="toolkit-packages", target=target)
+    toolkit.toolkit_leftovers(name="toolkit-leftovers", target=target)
     packages.package_holds(name="package-holds", target=target)
     toolkit.toolkit_config(name="toolkit-config", target=target)
     cdi.cdi_spec(name="cdi-spec", target=target)

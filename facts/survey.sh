@@ -131,6 +131,7 @@ job_sh module_files modinfo 'find "/lib/modules/$(uname -r)/" -type f \( -name "
 # a package can be installed and its program gone, which only a container's start would tell
 job_sh toolkit nvidia-ctk 'command -v nvidia-container-runtime >/dev/null || { echo "nvidia-container-runtime is missing"; exit 1; }; nvidia-ctk --version'
 job engine docker --version
+job docker_group getent group docker
 job selinux getenforce
 job dkms dkms status
 # only the packages that a plan looks at: all of them would be 50 KiB
@@ -290,7 +291,9 @@ files reboot_required /run/reboot-required /run/reboot-required.pkgs
 # --- containers ---------------------------------------------------------------------------------------------------------------
 file daemon_json /etc/docker/daemon.json
 docker_path=$(command -v docker 2>/dev/null) && docker_path=$(readlink -f "$docker_path")
-if written=$(stat -c %.3Y /etc/docker/daemon.json 2>/dev/null); then ok daemon_json_written "$written"; else absent daemon_json_written; fi
+file daemon_json_pending "$(readlink -f /etc/docker/daemon.json).gpu-bringup-pending"
+file daemon_json_taken_up /run/gpu-bringup-daemon-json
+if written=$(stat -L -c %.3Y /etc/docker/daemon.json 2>/dev/null); then ok daemon_json_written "$written"; else absent daemon_json_written; fi
 # the daemon that runs: when it was started (clock ticks after boot), and how much memory it may lock
 pid=; [ -r /run/docker.pid ] && read -r pid </run/docker.pid
 file docker_stat "/proc/${pid:-none}/stat"
@@ -298,11 +301,12 @@ file docker_limits "/proc/${pid:-none}/limits"
 ok docker_path "$docker_path"
 file_named docker_snap /snap/bin/docker
 files docker_dropins /etc/systemd/system/docker.service.d/*.conf /run/systemd/system/docker.service.d/*.conf \
-    /etc/systemd/system/containerd.service.d/*.conf /run/systemd/system/containerd.service.d/*.conf
+    /etc/systemd/system/containerd.service.d/*.conf /run/systemd/system/containerd.service.d/*.conf | sed 's#//[^/@ ]*@#//***@#'
 head_ ldconfig ok
 for f in /sbin/ldconfig.real /sbin/ldconfig; do [ -e "$f" ] && printf '|%s\n' "$f"; done
 head_ rootless ok
 for f in /run/user/*/docker.sock; do [ -S "$f" ] && printf '|%s\n' "$f"; done
+files docker_environment /etc/default/docker /etc/sysconfig/docker* | sed 's#//[^/@ ]*@#//***@#' # EnvironmentFile= of its units
 file toolkit_config /etc/nvidia-container-runtime/config.toml
 head_ cdi ok
 # shellcheck disable=SC2016 # awk's own

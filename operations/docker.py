@@ -1,79 +1,109 @@
-"""Docker itself and its daemon.json."""
+"""Docker itself, who may use it, and its daemon.json."""
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterator
+
 from pyinfra import state
 from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api.command import PyinfraCommand
 
 from bringup import daemon_json as merging
+from bringup.daemon_info import evidence
+from bringup.dockerd import words
 from bringup.errors import HostError
-from bringup.steps.containers import docker_engine as docker_engine_step
-from bringup.survey import known, unit
+from bringup.steps.docker import DaemonChange, daemon_change, file_text, with_live_restore
+from bringup.steps.docker import docker_engine as docker_engine_step
+from bringup.survey import Survey, unit
 from bringup.target import Target
 from facts import live
 from operations import packages
-from operations.files import show_diff, write_file
+from operations.docker_scripts import TAKE_UP
+from operations.files import show_diff
 from operations.guard import Commands, host_operation
 from operations.needed import needed
 
-NEW = f"{merging.PATH}.gpu-bringup-new"
-BACKUP = f"{merging.PATH}.gpu-bringup-backup"
+TAKE_UP_S = 600  # the script's own waits together, with room
 
-# Moves the new file into place, restarts Docker, and waits until its daemon answers; where it does not, the old file is put back
-# and Docker started with it. One script, so that a lost connection in between changes nothing.
-SWAP = rf"""
-path={merging.PATH} new={NEW} backup={BACKUP}
-if [ -e "$path" ]; then cp -p "$path" "$backup"; chmod --reference="$path" "$new" 2>/dev/null; else rm -f "$backup"; fi
-mv -f "$new" "$path"
-up() {{
-    end=$(($(date +%s) + 90))
-    until timeout 10 docker info >/dev/null 2>&1; do [ "$(date +%s)" -lt $end ] || return 1; sleep 1; done
-}}
-systemctl reset-failed docker.service 2>/dev/null
-if systemctl restart docker.service && up; then exit 0; fi
-echo "Docker did not come up with the new $path:" >&2
-journalctl --no-pager -q -n 20 -o cat -u docker.service 2>/dev/null | grep -iE 'fatal|error|unable|failed|conflict' | tail -n 3 >&2
-if [ -e "$backup" ]; then mv -f "$backup" "$path"; else rm -f "$path"; fi
-systemctl reset-failed docker.service 2>/dev/null
-systemctl restart docker.service && up && echo "the old file was put back, Docker is up with it" >&2
-exit 1
+ADD_USER = """
+if ! id -u -- "$1" >/dev/null 2>&1; then
+    echo "gpu_docker_users has $1, and this host has no such user: make it first, or take it out" >&2; exit 1
+fi
+getent group docker >/dev/null || groupadd --system docker
+gpasswd -a "$1" docker
 """
 
 
 @host_operation
 def docker_engine(target: Target) -> Commands:
     """Docker where there is none, or its daemon started where it is down. What is there is adopted, never replaced."""
+    before = live.survey()
     if needed("docker-engine", target) is None:
         return
-    if unit(live.survey(), "docker.service") is None:
+    if unit(before, "docker.service") is None:
         yield from packages.install(target, target.docker.packages, target.docker.repository, None)
         if target.family != "apt":  # whose packages start no service
             yield StringCommand("systemctl enable --now docker.service")
     else:
-        yield StringCommand("systemctl reset-failed docker.service; systemctl enable --now docker.service")
+        change = daemon_change(before, target)
+        yield StringCommand("systemctl reset-failed docker.service; systemctl enable --now docker.service || true")
+        if state.is_executing and change and docker_engine_step(live.survey(fresh=True), target):
+            yield from take_up(change, before)  # it may be the file that keeps it down, and be whole once it is merged
     if state.is_executing:
-        found = docker_engine_step(live.survey(fresh=True), target.docker)
+        found = docker_engine_step(live.survey(fresh=True), target)
         if found is not None:
             raise HostError(f"{found.why}: see `journalctl -u docker` on the host")
 
 
 @host_operation
+def docker_users(target: Target) -> Commands:
+    """Members of group docker: those that the settings name, beside those that are there."""
+    if needed("docker-users", target) is None:
+        return
+    for each in target.docker.users:
+        yield StringCommand("sh", "-c", QuoteString(ADD_USER), "sh", QuoteString(each))
+
+
+@host_operation
 def daemon_json(target: Target) -> Commands:
-    """Merge what is wanted into daemon.json, and restart Docker only where it has not taken it up. Rolled back by itself."""
-    change = needed("daemon-json", target)
+    """Merge what is wanted into daemon.json; Docker reads it again, or is restarted where that is not enough. Goes back by itself."""
+    before = live.survey()
+    if needed("daemon-json", target) is None:
+        return
+    change = daemon_change(before, target)
     if change is None:
         return
-    survey = live.survey()
-    old = known(survey["docker"]["daemon_json"])
-    new = merging.merged_text(old, target.docker.options) or old or "{}\n"
-    show_diff(merging.PATH, old, new)
-    running = known(survey["docker"]["running"]) or []
-    keeps = bool((known(survey["docker"]["info"]) or {}).get("LiveRestoreEnabled"))
-    if state.is_executing and running and not keeps and "stop-containers" not in target.accepted:
-        names = ", ".join(each["name"] for each in running)
+    if state.is_executing and change.restart and change.ends and "stop-containers" not in target.accepted:
         raise HostError(
-            f"Docker must be restarted and would stop {names}: stop them yourself, switch live-restore on, "
-            f"or add stop-containers to gpu_accept"
+            f"Docker must be restarted, which would end {', '.join(change.ends)}, and in a swarm live-restore cannot be had: "
+            f"drain the node, stop them, or add stop-containers to gpu_accept"
         )
-    yield write_file(NEW, new)
-    yield StringCommand("systemctl daemon-reload && sh -c", QuoteString(SWAP), _timeout=300)
+    yield from take_up(change, before, may_end="stop-containers" in target.accepted)
+
+
+def take_up(change: DaemonChange, survey: Survey, *, may_end: bool = False) -> Iterator[PyinfraCommand]:
+    """The file is written, checked, put in place and read by the daemon, all by one script.
+
+    + survey: what the change was made from
+    + may_end: containers may be ended by a restart where they cannot be kept
+    """
+    docker = survey["docker"]
+    old = file_text(survey)
+    show_diff(merging.PATH, old, change.text)
+    lend = "lend" if change.lends else "never" if change.ends and not may_end else ""
+    texts = [change.text, *([with_live_restore(change.text), with_live_restore(old)] if change.lends else ["", ""])]
+    lines = [line for text in texts for line in (*base64.encodebytes(text.encode()).decode().splitlines(), ".")]
+    written = docker["daemon_json_written_s"]
+    arguments = (
+        merging.PATH,
+        "restart" if change.restart else "reload",
+        "-" if written is None else f"{written:.3f}",
+        "read" if change.read else "",
+        lend,
+        "\n".join(text for _, text in evidence(change.wanted)),
+        "\n".join(text for _, text in evidence({**change.wanted, "live-restore": True})),
+        *words(docker["command"]),
+    )
+    quoted = (QuoteString(each) for each in arguments)
+    yield StringCommand("sh", "-c", QuoteString(TAKE_UP), "sh", *quoted, _stdin=lines, _timeout=TAKE_UP_S)

@@ -142,6 +142,7 @@ def fresh(distro: str = "debian12", devices: list[str] | None = None, nouveau: b
                 "reboot_required": "",
                 "driver_candidates": "",
                 "daemon_json": None, "daemon_json_written": None, "docker_stat": None, "docker_limits": None, "containerd_limits": "",
+                "daemon_json_pending": None, "daemon_json_taken_up": None, "docker_environment": "", "docker_group": None,
                 "docker_path": "", "docker_snap": None, "docker_dropins": "", "toolkit_config": None, "cdi": "",
                 "ldconfig": "/sbin/ldconfig", "rootless": "", "bootloader": "", "boot_arguments": None,
                 "cgroup_controllers": "cpuset cpu io memory hugetlb pids rdma misc",

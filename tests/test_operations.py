@@ -12,49 +12,14 @@ from typing import cast
 
 import gevent
 import pytest
-from pyinfra.api import StringCommand
 from pyinfra.api.operation import OperationMeta
 
-from bringup import daemon_json
 from deploys import ending
-from operations import apt, docker, lock
+from operations import apt, lock
 from operations.files import write_bytes, write_file
+from tests.shell import Shell
 
 HOSTILE = "a b; $(touch x) `touch x` 'touch x' \"touch x\" \\ \n| touch x & > x"
-
-
-class Shell:
-    """Runs commands in `folder`; fake tools write what they were called with to `calls`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.bin = folder, folder / "bin"
-        self.bin.mkdir()
-
-    def tool(self, name: str, script: str = "") -> None:
-        (self.bin / name).write_text(
-            f'#!/bin/sh\n{{ printf "%s" "${{0##*/}}"; for each; do printf "[%s]" "$each"; done; echo; }} >>{self.folder}/calls\n{script}\n'
-        )
-        (self.bin / name).chmod(0o755)
-
-    @property
-    def calls(self) -> list[str]:
-        path = self.folder / "calls"
-        return path.read_text().splitlines() if path.exists() else []
-
-    def run(self, command: StringCommand | str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        text = command if isinstance(command, str) else command.get_raw_value()
-        lines = [] if isinstance(command, str) else command.connector_arguments.get("_stdin", [])
-        env = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
-        given = "".join(f"{line}\n" for line in lines)
-        return subprocess.run(
-            ["sh", "-c", text, "sh", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=env,
-            input=given,
-        )
 
 
 @pytest.fixture
@@ -101,42 +66,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_fails(shell: Shell
     shell.tool("base64", "exit 1")
     assert shell.run(write_file(str(path), "new")).returncode != 0
     assert path.read_text() == "old"
-
-
-@pytest.fixture
-def swap(shell: Shell) -> str:
-    """The script that takes daemon.json into use, on a folder of the test's own, with tools that say that all went well."""
-    for name in ("systemctl", "docker", "journalctl"):
-        shell.tool(name)
-    return docker.SWAP.replace(daemon_json.PATH, str(shell.folder / "daemon.json"))
-
-
-def test_a_new_daemon_json_is_taken_into_use_and_the_old_one_kept(shell: Shell, swap: str) -> None:
-    path = shell.folder / "daemon.json"
-    path.write_text("old")
-    path.chmod(0o600)
-    (shell.folder / "daemon.json.gpu-bringup-new").write_text("new")
-    assert shell.run(swap).returncode == 0
-    assert path.read_text() == "new" and path.stat().st_mode & 0o777 == 0o600
-    assert (shell.folder / "daemon.json.gpu-bringup-backup").read_text() == "old"
-    assert shell.calls == ["systemctl[reset-failed][docker.service]", "systemctl[restart][docker.service]", "docker[info]"]
-
-
-@pytest.mark.parametrize("old", ["old", None])
-def test_where_docker_does_not_come_up_the_old_daemon_json_is_put_back_and_docker_started(
-    shell: Shell, swap: str, old: str | None
-) -> None:
-    path = shell.folder / "daemon.json"
-    if old is not None:
-        path.write_text(old)
-    (shell.folder / "daemon.json.gpu-bringup-new").write_text("new")
-    shell.tool("systemctl", f'[ "$1" = restart ] || exit 0; ! grep -q new {path} 2>/dev/null')
-    shell.tool("journalctl", "echo 'failed to start daemon: unable to configure'")
-    done = shell.run(swap)
-    assert done.returncode == 1
-    assert "did not come up" in done.stderr and "unable to configure" in done.stderr and "old file was put back" in done.stderr
-    assert (path.read_text() if path.exists() else None) == old
-    assert not (shell.folder / "daemon.json.gpu-bringup-new").exists()
 
 
 class TestLock:

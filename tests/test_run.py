@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import runpy
 from collections import Counter
 from datetime import datetime
@@ -243,10 +244,14 @@ def test_what_we_held_and_should_not_is_released_and_forgotten() -> None:
     assert "/etc/gpu-bringup/held.gpu-bringup-new" in commands[1]
 
 
-def test_containers_are_not_stopped_by_a_restart_of_docker_unless_the_user_accepts_it() -> None:
+def test_containers_live_through_a_restart_of_docker_and_in_a_swarm_are_not_stopped_unless_the_user_accepts_it() -> None:
     host = converged().set("daemon_json", "{}").set("docker_running", "abc training user/image")
-    given = {"asked": data(host), "accepted": data(host, gpu_accept=["stop-containers"])}
+    info = json.loads("".join(host.sections["docker_info"][1]))
+    swarm = host.set("docker_info", json.dumps({**info, "Swarm": {"LocalNodeState": "active"}}))
+    given = {"kept": data(host), "asked": data(swarm), "accepted": data(swarm, gpu_accept=["stop-containers"])}
     state = run(given, stages=("container_runtime",))
     assert "would end training" in result("asked").problems[0]
     assert not any("restart docker" in each for each in sent(state, "asked"))
     assert any("restart docker" in each for each in sent(state, "accepted"))
+    (lent,) = (each for each in sent(state, "kept") if "restart docker" in each)
+    assert " lend " in lent

@@ -9,7 +9,7 @@ import pytest
 
 from bringup.steps.runfile import UNINSTALLER
 from operations import runfile
-from tests.test_operations import Shell
+from tests.shell import Shell
 
 LEFT, OURS = "575.57.08", "580.159.04"
 

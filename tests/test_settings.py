@@ -93,6 +93,8 @@ WRONG = [
     ("gpu_require_floors", 1, "it must be true or false"),
     ("gpu_docker_options", [], "it must be a mapping"),
     ("gpu_docker_options", {1: 2}, "it must be a mapping from names to values"),
+    ("gpu_docker_options", {"default-ulimit": {}}, "did you mean default-ulimits?"),
+    ("gpu_docker_options", {"log-opts": {"max-file": 3}}, "dockerd wants an object of texts"),
     ("gpu_docker_options", {"a": {1, 2}}, "it must hold what JSON can hold"),
     ("gpu_docker_options", {"a": float("nan")}, "it must hold what JSON can hold"),
     ("gpu_accept", "container-host", "it must be a list of texts"),
@@ -129,7 +131,7 @@ RIGHT: list[tuple[str, object, object]] = [
     ("gpu_driver_branch", 580, "580"), ("gpu_driver_branch", "580.159.04", "580.159.04"), ("gpu_driver_branch", "495.46", "495.46"),
     ("gpu_memlock", 0, 0), ("gpu_memlock", "unlimited", "unlimited"), ("gpu_images", ("a", "b"), ("a", "b")),
     ("gpu_expected_count", 0, 0), ("gpu_expected_count", None, None), ("gpu_expected_model", None, None), ("gpu_shm_size", "512m", "512m"),
-    ("gpu_accept", ["end-of-life", "end-of-life"], frozenset({"end-of-life"})), ("gpu_docker_options", {"a": (1, None)}, {"a": (1, None)}),
+    ("gpu_accept", ["end-of-life", "end-of-life"], frozenset({"end-of-life"})), ("gpu_docker_options", {"mtu": None}, {"mtu": None}),
     ("gpu_repositories", {"docker": {"url": URL, "fingerprint": "A" * 40}}, {"docker": RepositoryOverride(URL, None, "A" * 40)}),
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bringup.survey import Survey, gpus, is_simulated, known, loaded_version, module_kind, nvswitches, unit
+from bringup.survey import Survey, gpus, is_simulated, known, loaded_version, module_kind, nvswitches, unit, unreadable
 from bringup.survey.parse import parse_survey
 from bringup.survey.saved import mismatch
 from bringup.survey.sections import BEGIN, SurveyError
@@ -208,3 +208,19 @@ SECURE_BOOT = [("no EFI", False), (" 6 0 0 0 1", True), (" 6 0 0 0 0", False), (
 @pytest.mark.parametrize(("text", "wanted"), SECURE_BOOT)
 def test_secure_boot_is_read_from_the_efi_variable(text: str, wanted: bool | None) -> None:
     assert fresh().set("efi_secure_boot", text).survey["secure_boot"] is wanted
+
+
+def test_who_is_in_group_docker() -> None:
+    assert fresh().set("docker_group", "docker:x:998:alice,bob").survey["docker"]["group"] == ["alice", "bob"]
+    assert fresh().set("docker_group", "docker:x:998:").survey["docker"]["group"] == []
+    assert fresh().set("docker_group", "exit 2", "failed").survey["docker"]["group"] is None
+    assert unreadable(fresh().set("docker_group", "", "timeout").survey["docker"]["group"])
+
+
+def test_dockerds_command_line_has_what_its_environment_says() -> None:
+    shown = "{ path=/d ; argv[]=/d -H fd:// $A $DOCKER_OPTS ; ignore_errors=no ; pid=1 }"
+    host = converged().set("units", f"Id=docker.service\nExecStart={shown}")
+    host = host.set("docker_environment", '==> /etc/default/docker\nDOCKER_OPTS="-D"')
+    host = host.set("docker_dropins", "==> /etc/systemd/system/docker.service.d/a.conf\n[Service]\nEnvironment=A=--icc")
+    assert host.survey["docker"]["command"] == "/d -H fd:// --icc -D"
+    assert fresh().survey["docker"]["command"] == ""

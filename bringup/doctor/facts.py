@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from bringup import versions
+from bringup.dockerd import command_line, environment, unit_environment
 from bringup.doctor.source import MESSAGE, Source
 
 DRIVER = r"(\d{3}\.\d{1,3}(?:\.\d{1,3})?)"
@@ -215,7 +216,7 @@ class Facts:
 
     @cached_property
     def unit_flags(self) -> str:
-        """dockerd's command line by its unit: the last ExecStart= after the last reset."""
+        """dockerd's command line by its unit, with its variables: the last ExecStart= after the last reset."""
         files = [
             self.command(r"systemctl (?:--\S+ )*(?:cat|show)\b.*docker") or "",
             self.file(r".*/docker\.service(?:\.d/.*)?") or "",
@@ -226,7 +227,10 @@ class Facts:
             if line.strip().startswith("ExecStart=") and "dockerd" in value[2]:
                 found = value[2]
         running = self.command(r"^(?:ps|pgrep)\b") or ""
-        return found or next((line for line in running.split("\n") if re.search(r"\bdockerd\b.*--?\w", line)), "")
+        given = unit_environment("\n".join(files)) | environment(self.file(r"/etc/default/docker|/etc/sysconfig/docker.*") or "")
+        if found:
+            return command_line(found, given)
+        return next((line for line in running.split("\n") if re.search(r"\bdockerd\b.*--?\w", line)), "")
 
     @cached_property
     def info(self) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bringup import versions
 from bringup.catalog import Catalog, Distro
-from bringup.daemon_json import merge
+from bringup.daemon_json import combined
 from bringup.limits import memlock_to_be_had, open_files_to_be_had
 from bringup.policy import Refused
 from bringup.policy.repositories import repository
@@ -28,7 +28,7 @@ def choose_docker(survey: Survey, settings: Settings, catalog: Catalog, distro: 
     version = (known(survey["docker"]["version"]) or UNKNOWN) if there else version
     injection = choose_injection(settings, catalog, version)
     wanted = options(settings, ulimits(survey, settings, catalog, version), gpu=gpu, injection=injection)
-    return Docker(packages, None if there else source, wanted, injection)
+    return Docker(packages, None if there else source, wanted, injection, settings.docker_users)
 
 
 def is_there(survey: Survey) -> bool:
@@ -70,7 +70,7 @@ def options(settings: Settings, limits: Mapping[str, Any], *, gpu: bool, injecti
     """Keys of daemon.json, with the user's own (gpu_docker_options) merged in."""
     found: dict[str, Any] = {"default-shm-size": settings.shm_size}
     if gpu:
-        found["runtimes"] = {"nvidia": {"path": "nvidia-container-runtime", "args": []}}
+        found["runtimes"] = {"nvidia": {"path": "nvidia-container-runtime"}}
         found["default-runtime"] = settings.default_runtime
         if injection == "cdi":
             found["features"] = {"cdi": True}
@@ -80,7 +80,7 @@ def options(settings: Settings, limits: Mapping[str, Any], *, gpu: bool, injecti
         found["registry-mirrors"] = list(settings.registry_mirrors)
     if limits:
         found["default-ulimits"] = dict(limits)
-    return merge(found, settings.docker_options)
+    return combined(found, settings.docker_options)
 
 
 def ulimits(survey: Survey, settings: Settings, catalog: Catalog, version: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from bringup.daemon_json import parse
 from bringup.errors import HostError
 from bringup.policy import Refused
 from bringup.settings import Settings
+from bringup.steps.docker import in_swarm
 from bringup.survey import Survey, installed, known
 
 PACKAGED = ("docker.io", "docker-ce", "moby-engine", "docker")
@@ -39,11 +40,6 @@ def refuse_unfit_engine(survey: Survey, settings: Settings, catalog: Catalog) ->
     if in_swarm(info) and settings.docker_options.get("live-restore") is True:
         reason = "gpu_docker_options has live-restore, and this host is in a Docker swarm: its daemon would not start"
         raise Refused("swarm", reason, "take live-restore out, or let the host leave the swarm")
-
-
-def in_swarm(info: Mapping[str, Any]) -> bool:
-    swarm = info.get("Swarm")
-    return isinstance(swarm, Mapping) and swarm.get("LocalNodeState") in ("active", "pending", "locked")
 
 
 def keeps_containers(survey: Survey) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bringup.policy import Refused
-from bringup.policy.engine import in_swarm, keeps_containers
+from bringup.steps.docker import daemon_change
 from bringup.steps.images import missing_images
 from bringup.survey import Survey, known
 from bringup.target import Target
@@ -32,11 +32,13 @@ def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) ->
     if "driver-packages" in planned and known(survey["driver"]["loaded_version"]) is not None:
         way = "drain the host first: new libraries with the old module end every CUDA program"
         raise Refused("gpu-in-use", f"the driver would be changed under {names}", way, "stop-containers")
-    if "daemon-json" in planned and not keeps_containers(survey):
-        way = "stop them, or switch Docker's live-restore on first"
-        if in_swarm(known(survey["docker"]["info"]) or {}):  # where live-restore cannot be had
+    if "daemon-json" in planned:
+        change = daemon_change(survey, target)
+        ends = ", ".join(change.ends) if change and change.restart else ""
+        if ends:
             way = "drain this node of the swarm first (docker node update --availability drain), or stop them"
-        raise Refused("containers-running", f"Docker must be restarted and would end {names}", way, "stop-containers")
+            reason = f"Docker must be restarted and would end {ends}, which live-restore cannot keep in a swarm"
+            raise Refused("containers-running", reason, way, "stop-containers")
 
 
 def refuse_lack_of_room(survey: Survey, target: Target, steps: Iterable[str]) -> None:

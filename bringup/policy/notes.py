@@ -135,6 +135,8 @@ def _docker(survey: Survey, target: Target) -> Iterator[str]:
             "default runtime nvidia: every container starts slower (0.18 s measured on an H200 host), and images that set "
             "NVIDIA_VISIBLE_DEVICES=all see all GPUs unasked (gpu_default_runtime: runc)"
         )
+    if target.docker.users:
+        yield f"{', '.join(target.docker.users)} in group docker: whoever may use Docker is root on this host"
     version = known(survey["docker"]["version"])
     wanted = target.settings.get("docker_source")
     if version and wanted in ("docker", "distro") and installed(survey, target.docker.packages[0]) is None:

@@ -40,6 +40,7 @@ def make_target(survey: Survey, settings: Settings, catalog: Catalog, today: dat
             floor=catalog.toolkit.floor,
             repository=repository(settings, catalog, "nvidia-toolkit", distro, survey["arch"]),
             hold=settings.hold_packages != "none",
+            leftovers=catalog.toolkit.leftovers,
         )
     asked_anew: Mapping[str, str] = {} if settings.images_refresh else locked
     images = choose_images(settings, catalog, driver.wanted, boards, survey["arch"], asked_anew) if driver else ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bringup import sources
 from bringup.sources import Clash
 from bringup.steps import Change, edited
-from bringup.steps.containers import docker_engine
+from bringup.steps.docker import docker_engine
 from bringup.survey import Survey
 from bringup.target import Repository, Target
 
@@ -22,7 +22,7 @@ def repositories(survey: Survey, target: Target) -> Iterator[Repository]:
         yield target.driver.repository
     if target.toolkit:
         yield target.toolkit.repository
-    if target.docker.repository and docker_engine(survey, target.docker):
+    if target.docker.repository and docker_engine(survey, target):
         yield target.docker.repository
 
 

@@ -153,6 +153,10 @@ class Docker(TypedDict):
     pulled: list[str]  # references that we pulled or loaded, old ones too
     daemon_json: Read[str]
     daemon_json_written_s: float | None
+    daemon_json_taken_up_s: float | None  # when that one was written which a change of ours has seen the daemon read
+    daemon_json_pending: Read[str]  # what we go back to, while a change of ours is not yet proven; empty: to no file
+    command: str  # the unit's command line of dockerd, with what its environment says; empty where there is none
+    group: Read[list[str]]  # members of group docker
     started_s: float | None
     memlock: Read[str]
     containerd_memlock: Read[str]  # None: there is no containerd.service that runs

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from bringup.dockerd import command_line, environment, unit_environment
 from bringup.survey import (
     SCHEMA,
     Bootloader,
@@ -25,6 +26,7 @@ from bringup.survey import (
     Survey,
     Unit,
     Unreadable,
+    known,
 )
 from bringup.survey.packages import parse_packages
 from bringup.survey.sections import Section, Sections, SurveyError, split_sections
@@ -244,11 +246,36 @@ def _docker(got: Sections, clock_s: float) -> Docker:
         pulled=got["pulled_by_us"].text.split() if got["pulled_by_us"].status == "ok" else [],
         daemon_json=got.text("daemon_json"),
         daemon_json_written_s=float(written.lines[0]) if written.status == "ok" else None,
+        daemon_json_taken_up_s=float(got.lines("daemon_json_taken_up")[0])
+        if got["daemon_json_taken_up"].status == "ok"
+        else None,
+        daemon_json_pending=got.text("daemon_json_pending"),
+        command=_docker_command(got),
+        group=_group(got["docker_group"]),
         started_s=started,
         memlock=got.read("docker_limits", lambda section: _limit(section.lines, "Max locked memory", hard=False)),
         containerd_memlock=got.read("containerd_limits", lambda section: _limit(section.lines, "Max locked memory", hard=False)),
         dropins=got.files("docker_dropins"),
     )
+
+
+def _docker_command(got: Sections) -> str:
+    service = (known(got.read("units", _units)) or {}).get("docker.service")
+    given: dict[str, str] = {}
+    for section, read in (("docker_dropins", unit_environment), ("docker_environment", environment)):
+        for text in got.files(section).values():
+            given |= read(text) if isinstance(text, str) else {}
+    return command_line(service["exec_start"], given) if service else ""
+
+
+def _group(section: Section) -> Read[list[str]]:
+    if section.status == "failed" and section.lines == ["exit 2"]:  # getent: no such name
+        return None
+    if section.status == "absent":
+        return None
+    if section.status != "ok":
+        return Unreadable(unreadable=" ".join(section.text.split()) or section.status)
+    return [each for each in section.text.strip().rpartition(":")[2].split(",") if each]
 
 
 def _container(line: str) -> Container:

@@ -7,6 +7,7 @@ from testinfra.host import Host
 
 from bringup import daemon_json, versions
 from bringup.catalog import Catalog
+from bringup.daemon_info import missing_from_daemon
 from bringup.settings import Settings
 from tests.host.conftest import Info
 from tests.host.expected import daemon_options, injection
@@ -43,8 +44,8 @@ def test_daemon_json_holds_the_settings_and_the_daemon_has_read_them(host: Host,
     wanted = daemon_options(settings)
     file = host.file(daemon_json.PATH)
     have = daemon_json.parse(file.content_string if file.exists else None)  # raises where it is no JSON
-    assert daemon_json.merge(have, wanted) == have, "daemon.json lacks some of it"
-    assert daemon_json.missing_from_daemon(docker, wanted) == []
+    assert daemon_json.combined(have, wanted) == have, "daemon.json lacks some of it"
+    assert missing_from_daemon(docker, wanted) == []
 
 
 @pytest.mark.usefixtures("gpu_host")
