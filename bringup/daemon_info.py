@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Any
 
 
@@ -14,7 +15,7 @@ def evidence(wanted: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if wanted.get("default-runtime"):
         yield f"default runtime {wanted['default-runtime']}", f'"DefaultRuntime":{_go(wanted["default-runtime"])}'
     for registry in wanted.get("insecure-registries") or ():
-        yield f"insecure registry {registry}", _go(registry)
+        yield f"insecure registry {registry}", _go(_registry(registry))
     for mirror in wanted.get("registry-mirrors") or ():
         yield "registry mirror " + mirror, _go(mirror.rstrip("/") + "/")
     for label in wanted.get("labels") or ():
@@ -34,6 +35,15 @@ def missing_from_daemon(info: Mapping[str, Any], wanted: Mapping[str, Any]) -> l
     """Which of the wanted keys the *running* daemon has not taken up, as far as `docker info` shows them."""
     said = _go(info)
     return [what for what, text in evidence(wanted) if text not in said]
+
+
+def _registry(given: str) -> str:
+    """As dockerd keeps it: an address without its scheme, a network by its first address."""
+    name = given.rpartition("://")[2]
+    try:
+        return str(ip_network(name, strict=False)) if "/" in name else name
+    except ValueError:
+        return name.partition("/")[0]
 
 
 def _go(value: object) -> str:

@@ -42,7 +42,7 @@ FLAGS: Mapping[str, str] = {
 }  # fmt: skip
 BOTH_PLACES = frozenset(["runtimes"])  # may be given by flag and in the file: dockerd puts them together
 
-# what a daemon takes up by a reload alone: documented for each, and the shm size seen on 20.10, 26.1 and 28.5
+# what a daemon takes up by a reload alone: documented for each; the shm size seen on 20.10 and 28.5
 RELOADED = frozenset([
     "debug", "default-runtime", "default-shm-size", "insecure-registries", "labels", "live-restore", "max-concurrent-downloads",
     "max-concurrent-uploads", "max-download-attempts", "registry-mirrors", "runtimes", "shutdown-timeout",

@@ -266,6 +266,7 @@ RUNNING: dict[str, Any] = {
 }  # fmt: skip
 TAKEN_UP: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     (WANTED, {}, []),
+    ({"insecure-registries": ["10.1.2.3/8", "http://registry:5000"]}, {}, []),
     ({"insecure-registries": ["10.0.0.0/8"], "log-driver": "local", "labels": ["a=1"]}, {}, []),
     ({"runtimes": {"nvidia": NVIDIA}}, {"Runtimes": {"runc": {}}}, ["runtime nvidia"]),
     ({"runtimes": {"nvidia": NVIDIA}}, {"Runtimes": None}, ["runtime nvidia"]),

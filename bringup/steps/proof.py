@@ -7,7 +7,7 @@ import json
 from bringup import survival as kept_result
 from bringup.errors import HostError
 from bringup.settings import Verify
-from bringup.steps import Change, Skip, cdi, containers, driver, edited
+from bringup.steps import Change, Skip, cdi, containers, docker, driver, edited
 from bringup.steps.images import missing_images
 from bringup.steps.packages import PREDICTED
 from bringup.survey import Survey, known, loaded_version
@@ -70,9 +70,9 @@ def in_order(survey: Survey, target: Target) -> bool:
             driver.driver_loaded(survey, target),
             driver.reboot(survey, target),
             target.toolkit and containers.toolkit_packages(survey, target.toolkit),
-            containers.docker_engine(survey, target.docker),
+            docker.docker_engine(survey, target),
             cdi.cdi_spec(survey, target),
-            containers.daemon_json(survey, target),
+            docker.daemon_json(survey, target),
             missing_images(survey, target),
         )
     except HostError:

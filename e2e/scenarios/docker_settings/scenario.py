@@ -54,6 +54,14 @@ printf '#!/bin/sh\\nexec docker "$@"\\n' >nvidia-docker2/usr/bin/nvidia-docker &
 dpkg-deb --build nvidia-docker2 >/dev/null && rm -f /etc/docker/daemon.json && dpkg -i nvidia-docker2.deb >/dev/null
 """
 
+# from the archive that the host has anyway, and nothing else of sid's but what it needs
+NEWEST_DOCKER = """
+archive=$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/* | grep -v -e security -e libnvidia -e cuda | head -n 1)
+echo "deb $archive sid main" >/etc/apt/sources.list.d/sid.list
+printf 'Package: *\\nPin: release n=sid\\nPin-Priority: 100\\n' >/etc/apt/preferences.d/sid
+apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install -t sid docker.io docker-cli containerd runc
+"""
+
 
 class DockerSettings(Scenario):
     """daemon.json on hosts in use: keys and containers live on, what Docker cannot start with is refused or taken back."""
@@ -80,11 +88,16 @@ class DockerSettings(Scenario):
             self._missing_program()
         with self.case("nvidia-docker2 and its runtime go on under the new names"):
             self._nvidia_docker2()
+        with self.case("twelve keys and a container with Debian sid's Docker"):
+            self.host("lab-2").run(NEWEST_DOCKER, sudo=True, timeout_s=300)
+            self._twelve_keys()
+            version = _info(self.host("lab-2"), "{{.ServerVersion}}")
+            expect.true(int(version.split(".")[0]) >= 28, "Docker 28 or newer on lab-2", version)
 
     def _twelve_keys(self) -> None:
         for host in self.lab.hosts:
             self._write(host, json.dumps(USERS, indent=4))
-            host.run(f"systemctl restart docker && {SLEEPER}", sudo=True, timeout_s=120)
+            host.run(f"docker rm -f shop; systemctl restart docker && {SLEEPER}", sudo=True, timeout_s=120)
         before = {host.name: _container(host) for host in self.lab.hosts}
         self._docker("twelve keys").expect_exit(0)
         for host in self.lab.hosts:
