@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import gevent
 from pyinfra.api import Host
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_host, ctx_state
 
 from bringup.errors import HostError
@@ -87,6 +88,10 @@ def _asked(host: Host, wait_s: int) -> Survey | HostError | None:
             if connection.is_lost(host):
                 return None
             return HostError("sudo asks for a password and there is no terminal: set _sudo_password, or NOPASSWD on the host")
+        except (
+            PyinfraError
+        ) as error:  # what it does first where sudo has a password; also when the connection is given up meanwhile
+            return HostError(f"sudo's password could not be made ready on the host: {error}")
 
 
 def expect(after: Survey) -> None:

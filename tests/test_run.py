@@ -140,6 +140,19 @@ def test_a_host_that_lets_us_in_and_does_not_answer_is_left_out_in_time(monkeypa
     assert "did not answer within 1 s" in result("hung").problems[0] and len(result("hung").problems) == 1
 
 
+def test_where_sudos_password_cannot_be_made_ready_that_host_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyinfra raises what would else be a traceback, and the end of the run for all."""
+
+    def full(self: FakeConnector, *given: Any, **more: Any) -> Any:
+        raise PyinfraError("Failed to create sudo_askpass command: no space left on device")
+
+    monkeypatch.setattr(FakeConnector, "run_shell_command", full)
+    run({"full": data(converged())}, execute=False)
+    assert result("full").problems == [
+        "sudo's password could not be made ready on the host: Failed to create sudo_askpass command: no space left on device"
+    ]
+
+
 def test_a_failing_operation_is_named_and_nothing_comes_after_it() -> None:
     """The fake host has no repository to answer with."""
     state = run({"failing": data(fresh())})
