@@ -94,12 +94,13 @@ class Hardware(Scenario):
             self._fact("benchmark", "facts.verification.GpuBenchmark", f"image={self.reference}")
         with self.case("an image that is quick to start, measured before and after"):
             self._prewarm()
-        with self.case("the standard proof"):
-            self._standard()
+        with self.case("limits, as a container has them"):
+            self._fact("limits", "facts.verification.ContainerLimits", f"image={self.reference}")
+        with self.case("the standard proof, then the full one, kept"):
+            self._proofs()
 
     @override
     def destroy(self) -> None:
-        (self.folder / "measured.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         if host.CONSOLE.exists():
             shutil.copy(host.CONSOLE, self.folder / "console.log")
         host.destroy()
@@ -133,8 +134,11 @@ class Hardware(Scenario):
         warm = warm_name(self.reference)
         self._fact("startup warm", "facts.verification.CudaStartup", f"image={warm}", "injection=cdi", f"runs={_STARTS}")
 
-    def _standard(self) -> None:
+    def _proofs(self) -> None:
         self._gpu_host("standard", "--data", "gpu_verify=standard")
+        self._gpu_host("full", "--data", "gpu_verify=full")
+        again = self._gpu_host("full again", "--data", "gpu_verify=full")
+        expect.nothing("operation that changed the host again", again.result(host.NAME)["changed"], again.log)
 
     def _startup(self) -> None:
         for injection in ("cdi", "runtime"):
@@ -157,6 +161,7 @@ class Hardware(Scenario):
 
     def _keep(self, what: str, found: object) -> None:
         self.measured[what] = found
+        (self.folder / "measured.json").write_text(json.dumps(self.measured, indent=1) + "\n")
 
     def _docker(self, options: str, command: str) -> str:
         return host.run_on_host(f"docker {options} --network none --pull never {self.reference} {command}", timeout_s=180)
