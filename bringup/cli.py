@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import json
 import sys
@@ -18,13 +19,19 @@ if TYPE_CHECKING:
     from bringup.catalog import Catalog
 
 OK, FINDINGS, WRONG_USE = 0, 1, 2
+UNREAD = 141  # as a shell tells of SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code: 0 in order, 1 found what must be mended, 2 wrong use, with one sentence on stderr."""
+    """Exit code: 0 in order, 1 found what must be mended, 2 wrong use, with one sentence on stderr; 141 nobody reads any more."""
     arguments = parser().parse_args(argv)
     try:
         code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `bringup … | head` has what it wanted
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.close()  # else the interpreter flushes it once more, and complains
+        return UNREAD
     except UserError as error:
         print(f"bringup: {error}", file=sys.stderr)
         return WRONG_USE

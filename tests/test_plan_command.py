@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +229,13 @@ def test_a_converged_host_has_nothing_to_change(tmp_path: Path, capsys: pytest.C
     survey: Any = converged("debian13").survey
     code, out, _ = run(capsys, "--survey", written(tmp_path, survey), "--set", "gpu_docker_source=distro")
     assert code == 0 and "driver-packages" not in out
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    shown = subprocess.Popen(
+        [sys.executable, "-m", "bringup", "doctor", "--list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert shown.stdout is not None and shown.stderr is not None
+    shown.stdout.close()
+    assert (shown.stderr.read(), shown.wait(timeout=60)) == (b"", 141)
+    shown.stderr.close()
