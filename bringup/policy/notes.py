@@ -74,7 +74,7 @@ def _driver(survey: Survey, target: Target, catalog: Catalog) -> Iterator[str]:
         paths = " and ".join(f"{each['path']} ({each['version']})" for each in files)
         yield f"kernel {survey['kernel']} has several nvidia modules, of which modprobe takes one: {paths}"
     for path in survey["packages"]["edited_units"]:
-        way = f"keep the change in /etc/systemd/system/{path.rsplit('/', 1)[1]}.d/"
+        way = f"keep the change in /etc/systemd/system/{path.rpartition('/')[2]}.d/"
         yield f"{path} is a package's file and was edited: the package's next version overwrites it; {way}"
     if survey["driver"]["runfile"] and target.driver and not target.driver.is_ours:
         yield "the driver was installed by a .run file: no package manager upgrades it, nor builds it for the next kernel"
