@@ -207,6 +207,13 @@ def test_a_module_is_built_for_a_kernel_from_its_sources_of_one_version(sources:
     assert sources.calls.read_text() == call, "one that is there is not built again"
 
 
+def test_a_module_of_another_version_is_not_the_one_that_is_wanted(sources: Sources) -> None:
+    for name in ("nvidia-current.ko", "nvidia-fs.ko"):
+        sources.host.run(sources.make("535.216.01", name))
+    assert sources.build(sources.make(name="nvidia-current.ko")).returncode == 0
+    assert sources.calls.read_text() == f"install --force -m nvidia-current -v 535.309.01 -k {NEXT}\n"
+
+
 def test_what_stopped_a_build_is_said_with_the_way_out_where_that_helps(sources: Sources) -> None:
     failed = (
         f'mkdir -p "{sources.host.build}"; cp "$LOG" "{sources.host.build}/make.log"; echo "Error! Bad return status"; exit 10'

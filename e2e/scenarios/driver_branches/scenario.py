@@ -26,7 +26,16 @@ class DriverBranches(Scenario):
     @override
     def converge(self) -> None:
         """580 -> 570 -> 580 -> 620 -> 580, each without a reboot: nothing but our own daemons uses the modules."""
-        for branch in ("570", "580", "620", "580"):
+        with self.case(
+            "branch 570 on Debian 12; NVIDIA's repository for Debian 13 has none, which is said before anything is done"
+        ):
+            run = self._change_to("570").expect_exit(1).expect_proven("lab-1")
+            self._expect_driver("lab-1", "570")
+            run.expect_problem("lab-2", "refused", "Debian 13", "has no branch 570", "580")
+            expect.nothing("step done on lab-2", run.result("lab-2")["changed"], run.log)
+            expect_converged(self._change_to("580", "from 570"), self.hosts, reboots=0)
+            self._expect_driver("lab-1", "580")
+        for branch in ("620", "580"):
             run = self._change_to(branch)
             expect_converged(run, self.hosts, reboots=0)
             for name in self.hosts:

@@ -6,7 +6,8 @@ from e2e import expect
 from e2e.as_planned import expect_converged, expect_no_changes
 from e2e.lab import faults
 from e2e.lab.host import Host
-from e2e.scenario import GPU_HOST, Scenario
+from e2e.pyinfra_run import LAB_INVENTORY
+from e2e.scenario import GPU_HOST, PLAN, Scenario
 
 OLDER = "580.159.04"
 FABRIC = "nvidia-fabricmanager"
@@ -48,7 +49,10 @@ class DriverSet(Scenario):
             expect.equal(f"the {odd} of {host.name}", self._version(host, odd), self.driver[host.name], run.log)
             expect.equal(f"the boot id of {host.name}", host.boot_id(), self.boots[host.name], run.log)
         self.host("lab-2").run(f"systemctl is-active {FABRIC}")
-        expect.contains("what is said of the unit that was edited", run.output, f"{self.unit} is a package's file and was edited")
+        plan = self.pyinfra("plan", "-v", LAB_INVENTORY, PLAN, timeout_s=60)
+        expect.contains(
+            "what is said of the unit that was edited", plan.output, f"{self.unit} is a package's file and was edited"
+        )
         self.host("lab-1").run(f"grep -q uvm-persistence-mode {self.unit}.gpu-bringup-backup")
 
     @override

@@ -46,7 +46,7 @@ class RpmFaults(Scenario):
     @override
     def converge(self) -> None:
         one, two = self.lab.hosts
-        url = repository.repositories(self.lab.network, "el")["nvidia-driver"].url.format(distro="rhel9")
+        url = repository.repositories(self.lab.network, one.spec.distro)["nvidia-driver"].url.format(distro="rhel9")
         one.run(f"cat >{REPOS}/cuda-rhel9.repo", sudo=True, stdin=CLASHING.format(url=url))
         two.run(f"cat >{REPOS}/third-party.repo", sudo=True, stdin=DEAD)
         run = expect_converged(self.deploy("all at once"), self.hosts)
