@@ -187,6 +187,10 @@ def driver_services(target: Target) -> Commands:
     """Persistence daemon and, where there are NVSwitches, fabric manager: running now and after a boot."""
     if needed("driver-services", target) is None or target.driver is None:
         return
+    command, limit_s = steps.persistence_arguments(live.survey()), steps.service_limit_s(live.survey())
+    if state.is_executing and command and target.driver.is_ours:
+        yield write_file(steps.PERSISTENCE_FILE, steps.persistence_dropin(command))
+        yield StringCommand("systemctl daemon-reload && systemctl try-restart", steps.PERSISTENCE, _timeout=limit_s)
     for each in target.driver.services:
         name = QuoteString(each)
         # one line of the journal instead of systemd's "see journalctl"
@@ -196,7 +200,7 @@ def driver_services(target: Target) -> Commands:
             "|| { journalctl --no-pager -q -n 5 -o cat -u",
             name,
             ">&2; false; }",
-            _timeout=steps.service_limit_s(live.survey()),
+            _timeout=limit_s,
         )
 
 

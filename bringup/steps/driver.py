@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from bringup import versions
@@ -15,6 +16,8 @@ from bringup.target import Driver, Target
 SOURCES_FILE = "/etc/apt/sources.list.d/gpu-bringup-nvidia-driver.sources"
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpu-bringup-driver"
 DAEMONS = {"nvidia-persistenced.service", "nvidia-fabricmanager.service"}  # ours: they have the modules open, and may be stopped
+PERSISTENCE = "nvidia-persistenced.service"
+PERSISTENCE_FILE = f"/etc/systemd/system/{PERSISTENCE}.d/90-gpu-bringup.conf"
 SERVICE_BASE_S, SERVICE_PER_GPU_S = 120, 60
 MODPROBE_FILE = "/etc/modprobe.d/gpu-bringup-nouveau.conf"
 
@@ -248,27 +251,56 @@ def service_limit_s(survey: Survey) -> int:
 def driver_services(survey: Survey, driver: Driver) -> Change | Skip | None:
     """Units that must run: without persistence, the first CUDA call on an 8-GPU host takes up to a minute."""
     off = [each for each in driver.services if not (found := unit(survey, each)) or found["active"] != "active"]
-    if not off:
+    wrong = persistence_arguments(survey) if driver.is_ours else None
+    if not off and not wrong:
         return None
     # where a reboot was not allowed
+    names = ", ".join(off) or PERSISTENCE
     loaded, module = loaded_version(survey), known(survey["driver"]["module_version"])
     if loaded is None:
-        return Skip(f"no driver is loaded, without which {', '.join(off)} cannot run")
+        return Skip(f"no driver is loaded, without which {names} cannot run")
     if module is not None and module != loaded:
-        return Skip(f"driver {loaded} is loaded and {module} installed, with which {', '.join(off)} cannot run")
+        return Skip(f"driver {loaded} is loaded and {module} installed, with which {names} cannot run")
     after = edited(survey)
     units = known(after["units"]) or {}
+    if wrong:
+        units[PERSISTENCE]["exec_start"] = wrong
     for each in off:
         units[each] = {
             "load": "loaded",
             "active": "active",
             "enabled": "enabled",
             "fragment": "",
-            "exec_start": "",
+            "exec_start": wrong or "",
             "memlock": "",
         }
     after["units"] = units
-    return Change(f"{', '.join(off)} not running", f"enable and start {', '.join(off)}", after)
+    why = [f"{', '.join(off)} not running"] if off else []
+    why += [f"{PERSISTENCE} is started with what keeps no GPU ready here"] if wrong else []
+    what = [f"enable and start {', '.join(off)}"] if off else []
+    return Change("; ".join(why), ", ".join([*what, *(["write a drop-in with other arguments"] if wrong else [])]), after)
+
+
+def persistence_arguments(survey: Survey) -> str | None:
+    """The command that nvidia-persistenced is to be started with in place of its unit's own; None where that one is right.
+
+    Ubuntu's unit has --no-persistence-mode, which keeps the daemon and nothing ready. On Grace the GPU's memory is brought online by it,
+    which only root may.
+    """
+    found = unit(survey, PERSISTENCE)
+    command = re.search(r"argv\[\]=(.*?) ;", found["exec_start"]) if found else None
+    if command is None:
+        return None
+    words = [each for each in command[1].split() if each != "--no-persistence-mode"]
+    if survey["arch"] == "aarch64" and "--user" in words:
+        at = words.index("--user")
+        del words[at : at + 2]
+    wanted = " ".join(words)
+    return wanted if wanted != command[1] else None
+
+
+def persistence_dropin(command: str) -> str:
+    return f"# written by gpu-bringup\n[Service]\nExecStart=\nExecStart={command}\n"
 
 
 def wrong_version(survey: Survey, driver: Driver) -> str | None:

@@ -66,7 +66,7 @@ def undo(survey: Survey) -> Undo | None:
         driver.MODPROBE_FILE,
     ]
     files += [*limits.memlock_files("unlimited"), cdi.SPEC, *cdi.FILES, survival.PATH]
-    files += [*device_links.FILES, GRUB_FILE]
+    files += [*device_links.FILES, GRUB_FILE, driver.PERSISTENCE_FILE]
     files += [provenance.INSTALLED, provenance.HELD, provenance.PULLED, provenance.DISABLED, provenance.PATH]
     return Undo(
         packages=tuple(gone),
