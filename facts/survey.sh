@@ -347,7 +347,7 @@ files limits /etc/security/limits.conf /etc/security/limits.d/*.conf
 files systemd_dropins /etc/systemd/system.conf.d/*.conf
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------
-files our_files /usr/local/lib/gpu-bringup/* /etc/systemd/system/gpu-bringup-* /etc/default/grub.d/zz-gpu-bringup.cfg
+files our_files /usr/local/lib/gpu-bringup/* /etc/systemd/system/gpu-bringup-* /etc/udev/rules.d/*-gpu-bringup.rules /etc/default/grub.d/zz-gpu-bringup.cfg
 file provenance /etc/gpu-bringup/provenance.json
 file installed_by_us /etc/gpu-bringup/installed
 file held_by_us /etc/gpu-bringup/held

@@ -37,6 +37,7 @@ cp "$new/nvidia.yaml" {SPEC}.new && chmod 644 {SPEC}.new && mv -f {SPEC}.new {SP
 Description=Write the CDI spec of NVIDIA's devices
 After={DEVICE_LINKS} nvidia-persistenced.service nvidia-cdi-refresh.service
 Before=docker.service
+PartOf={DEVICE_LINKS}
 ConditionPathExists=/proc/driver/nvidia/version
 StartLimitIntervalSec=0
 [Service]

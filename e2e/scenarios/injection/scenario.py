@@ -17,6 +17,8 @@ OTHER_NUMBER = f"sed -i '/nvidia-uvm$/{{n;s/major: .*/major: 510/}}' {SPEC}"
 LEFTOVERS = (
     f"""sed -i -e 's/^#no-cgroups.*/no-cgroups = true/' -e 's/^ldconfig.*/ldconfig = "@\\/sbin\\/ldconfig.real"/' {CONFIG}"""
 )
+STOP_DRIVER = "systemctl stop nvidia-persistenced nvidia-fabricmanager && modprobe -r nvidia_uvm nvidia_modeset nvidia"
+IDLE = "! systemctl is-active gpu-bringup-device-links.service gpu-bringup-cdi-spec.service | grep -q activating"
 FULL = ("--data", "gpu_verify=full", "--data", 'gpu_docker_options={"live-restore": true}')
 
 
@@ -63,12 +65,27 @@ class Injection(Scenario):
             wait_for_boot(two)
             two.run(f"grep -q /dev/nvidia-uvm-tools {SPEC}", sudo=True)
             expect_no_changes(self.deploy("after the boot"), self.hosts)
-        with self.case("a device that comes later gets into the spec without a run"):
-            two.run(f"sed -i /nvidia-uvm/d {SPEC}; mknod /dev/nvidia-later c 195 254", sudo=True)
-            expect.wait_until(
-                "a whole spec", lambda: two.run(f"grep -c uvm-tools {SPEC} || :", sudo=True).stdout.strip() != "0", 20
+        with self.case("a driver that is loaded anew gets its links and its spec without a run"):
+            two.run(f"{STOP_DRIVER} && rm -f /dev/char/195:* {SPEC} && modprobe nvidia && modprobe nvidia_uvm", sudo=True)
+            self._wait_on_lab_2(
+                "links and a spec", f"[ -e /dev/char/195:0 ] && [ -e /dev/char/195:7 ] && grep -q uvm-tools {SPEC}"
             )
-            two.run("rm /dev/nvidia-later /dev/char/195:254", sudo=True)
+        with self.case("MIG's device nodes get links as they come"):
+            two.run(
+                "mkdir /dev/nvidia-caps && mknod /dev/nvidia-caps/nvidia-cap1 c 235 1 && mknod /dev/nvidia-caps/nvidia-cap2 c 235 2",
+                sudo=True,
+            )
+            self._wait_on_lab_2("both links", "[ -e /dev/char/235:1 ] && [ -e /dev/char/235:2 ]")
+            two.run(
+                "rm -r /dev/nvidia-caps /dev/char/235:1 /dev/char/235:2; systemctl start nvidia-persistenced nvidia-fabricmanager",
+                sudo=True,
+            )
+        with self.case("what is written to /dev/null starts nothing"):
+            asked = "systemctl show -p InvocationID gpu-bringup-device-links.service gpu-bringup-cdi-spec.service"
+            expect.wait_until("the units have ended", lambda: two.run(IDLE, sudo=True, check=False).returncode == 0, 20)
+            before = two.run(asked).stdout
+            two.run("for i in 1 2 3; do echo >/dev/null; sleep 1; done")
+            expect.equal("the units' last runs", two.run(asked).stdout, before)
 
     @override
     def verify(self) -> None:
@@ -81,6 +98,10 @@ class Injection(Scenario):
 
     def _heal(self, what: str) -> Run:
         return self.deploy(what).expect_exit(0).expect_proven(*self.hosts)
+
+    def _wait_on_lab_2(self, what: str, test: str) -> None:
+        two = self.host("lab-2")
+        expect.wait_until(what, lambda: two.run(test, sudo=True, check=False).returncode == 0, 20)
 
     def _changed(self, run: Run, name: str, step: str) -> None:
         expect.equal(f"what was done on {name}", run.result(name)["changed"], [step], run.log)

@@ -132,18 +132,24 @@ load_nvidia() {
 	add_module nvidia_modeset 1638400 - "$version"
 	load_uvm
 	kernel_log "$text"
-	udev_rules
+	uevent add module KERNEL nvidia
+	uevent bind pci DRIVER nvidia
 }
 
 load_uvm() {
 	is_loaded nvidia_uvm || add_module nvidia_uvm 4038656 - "$(cat $state/driver/version)"
 	echo $uvm_major >$state/driver/uvm
+	uevent add module KERNEL nvidia_uvm
 }
 
-# udev does not run in lab hosts: do what it would do on the arrival of the nvidia module, when the packages' rules are there
-udev_rules() {
-	[ ! -e /usr/lib/udev/rules.d/60-nvidia.rules ] || nvidia-modprobe -u || :
-	[ ! -e /usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules ] || systemctl start --no-block nvidia-cdi-refresh.service || :
+# uevent ACTION SUBSYSTEM KEY VALUE: udev does not run in lab hosts: what the rules of those files would do, in the order of their names
+uevent() {
+	for rules in /usr/lib/udev/rules.d/*nvidia*.rules /etc/udev/rules.d/*.rules; do
+		[ -e "$rules" ] || continue
+		sed -n "s/^ACTION==\"$1\", SUBSYSTEM==\"$2\", $3==\"$4\", RUN+=\"\(.*\)\"\$/\1/p" "$rules"
+	done | while read -r command; do
+		$command </dev/null || :
+	done
 }
 
 # in_use NAME: the loaded modules that use a module, `-` for a process that has a device of it open, or nothing
