@@ -131,6 +131,8 @@ class Facts:
         found = self.find(r"Kernel Module(?: for \S+)?\s+" + DRIVER, text) if text else None
         for each in (text, self.file("/sys/module/nvidia/version")):
             found = found or (self.find("^" + DRIVER + r"\s*$", each) if each else None)
+        if not found and self.modules is not None and "nvidia" not in self.modules and self.command("^lsmod$"):
+            return None  # what the kernel log has of it is over
         return found or self.find(r"NVRM version:.*?Kernel Module(?: for \S+)?\s+" + DRIVER)
 
     @cached_property
