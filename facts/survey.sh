@@ -100,6 +100,8 @@ after_info() { # NAME COUNT COMMAND: unless the info says that there are none
         grep -v ServerErrors '$work/docker_info.out' | grep -q '\"$2\":0[,}]' || exec $3" # of a daemon that is down it says 0 too
 }
 after_info docker_running ContainersRunning "docker ps --format '{{.ID}} {{.Names}} {{.Image}}'"
+after_info docker_auto_remove ContainersRunning \
+    "docker ps -q | xargs -r docker inspect -f '{{if .HostConfig.AutoRemove}}{{.Name}}{{end}}'"
 after_info docker_images Images "docker image ls --digests --format '{{.Repository}}:{{.Tag}} {{.Repository}}@{{.Digest}}'"
 job cloud_init cloud-init status --long
 job virtualization systemd-detect-virt

@@ -76,8 +76,8 @@ def daemon_json(target: Target) -> Commands:
         return
     if state.is_executing and change.restart and change.ends and "stop-containers" not in target.accepted:
         raise HostError(
-            f"Docker must be restarted, which would end {', '.join(change.ends)}, and in a swarm live-restore cannot be had: "
-            f"drain the node, stop them, or add stop-containers to gpu_accept"
+            f"Docker must be restarted and would end {', '.join(change.ends)}, {change.ends_why}: "
+            f"stop them (on a node of a swarm, drain it), or add stop-containers to gpu_accept"
         )
     yield from take_up(change, before, may_end="stop-containers" in target.accepted)
 
@@ -91,7 +91,7 @@ def take_up(change: DaemonChange, survey: Survey, *, may_end: bool = False) -> I
     docker = survey["docker"]
     old = file_text(survey)
     show_diff(merging.PATH, old, change.text)
-    lend = "lend" if change.lends else "never" if change.ends and not may_end else ""
+    lend = "never" if change.ends and not may_end else "lend" if change.lends else ""
     texts = [change.text, *([with_live_restore(change.text), with_live_restore(old)] if change.lends else ["", ""])]
     lines = [line for text in texts for line in (*base64.encodebytes(text.encode()).decode().splitlines(), ".")]
     written = docker["daemon_json_written_s"]

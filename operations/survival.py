@@ -9,6 +9,7 @@ from pyinfra import state
 from bringup import probes
 from bringup.errors import HostError
 from bringup.steps import proof as steps
+from bringup.steps.docker import removed_by_restart
 from bringup.survival import PATH, SCHEMA
 from bringup.target import Target
 from facts import live
@@ -19,11 +20,12 @@ from operations.needed import needed
 from operations.record import RUN
 from operations.registry import with_digests
 
-# $3 the probe, $4 the disturbances, $5 what the result is of. Always exits 0: the proof reads what was kept, and judges.
+# $3 the probe, $4 the disturbances, $5 what the result is of, $6 the user's containers that a restart of Docker would end. Always exits 0:
+# the proof reads what was kept, and judges. No --rm: Docker before 24.0.8 takes such containers away when it starts again.
 SCRIPT = (
     GIVEN
     + rf"""
-probe=$3 disturbances=$4 of=$5 folder={PATH.rsplit("/", 1)[0]}
+probe=$3 disturbances=$4 of=$5 doomed=$6 folder={PATH.rsplit("/", 1)[0]}
 plain() {{ tr -cd '[:alnum:] :;,._/()=@-' | cut -c 1-300; }}
 kernel() {{ # AFTER: the probe in the running container, as one JSON object
     said=$(printf '%s' "$probe" | timeout {CONTAINER_LIMIT_S} docker exec -i "$name" python3 -u - 2>&1); code=$?
@@ -33,7 +35,8 @@ kernel() {{ # AFTER: the probe in the running container, as one JSON object
     printf '{{"after": "%s", "exit": %s, "probe": %s, "said": "%s"}}' "$1" "$code" "${{result:-null}}" "$last"
 }}
 steps=
-said=$(docker run -d --rm --name "$name" $flags "$image" python3 -c 'import time; time.sleep(1800)' 2>&1) ||
+docker container prune --force --filter label=gpu-bringup.proof >/dev/null 2>&1 # of runs that were killed
+said=$(docker run -d --label gpu-bringup.proof --name "$name" $flags "$image" python3 -c 'import time; time.sleep(1800)' 2>&1) ||
     steps=$(printf '{{"after": "start", "exit": 125, "probe": null, "said": "%s"}}' "$(printf '%s' "$said" | tr '\n' ' ' | plain)")
 if [ -z "$steps" ]; then
     steps=$(kernel start)
@@ -43,6 +46,12 @@ if [ -z "$steps" ]; then
         docker-restart)
             if [ "$(docker info -f '{{{{.LiveRestoreEnabled}}}}' 2>/dev/null)" != true ]; then
                 why='live-restore is off, and a restart would end every container: set it in gpu_docker_options'
+            elif [ -n "$doomed" ]; then
+                why="a restart of this Docker would end $doomed, which run with --rm"
+            else
+                why=
+            fi
+            if [ -n "$why" ]; then
                 steps="$steps, $(printf '{{"after": "%s", "skipped": "%s"}}' "$each" "$why")"
                 continue
             fi
@@ -67,8 +76,9 @@ def survival(target: Target) -> Commands:
         return
     survey = live.survey()
     disturbances = " ".join(steps.DISTURBANCES[steps.level(survey, target)])
+    doomed = ", ".join(removed_by_restart(survey))
     of = json.dumps(steps.subject(survey, target))
-    yield script(SCRIPT, target.images[0], target.docker.injection, probes.source("cuda_startup"), disturbances, of)
+    yield script(SCRIPT, target.images[0], target.docker.injection, probes.source("cuda_startup"), disturbances, of, doomed)
 
 
 @host_operation

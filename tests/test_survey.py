@@ -130,7 +130,8 @@ def test_garbled_lines_give_a_survey_or_an_error_with_a_name() -> None:
 
 UNKNOWN = [  # section, where its value is
     ("smi", "driver.smi"), ("gpu_processes", "driver.processes"), ("module_version", "driver.module_version"),
-    ("docker_info", "docker.info"), ("docker_running", "docker.running"), ("docker_images", "docker.images"), ("engine", "docker.version"),
+    ("docker_info", "docker.info"), ("docker_running", "docker.running"), ("docker_auto_remove", "docker.auto_remove"),
+    ("docker_images", "docker.images"), ("engine", "docker.version"),
     ("daemon_json", "docker.daemon_json"), ("docker_limits", "docker.memlock"), ("units", "units"), ("os_release", "os"),
     ("cloud_init", "cloud_init"), ("virtualization", "virtualization"), ("container_env", "container"), ("provenance", "provenance"),
     ("toolkit", "toolkit_version"), ("cgroup_controllers", "cgroup_controllers"), ("system_memlock", "limits.systemd_memlock"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bringup.policy import Refused
-from bringup.steps.docker import daemon_change
+from bringup.steps.docker import daemon_change, in_swarm
 from bringup.steps.images import missing_images
 from bringup.survey import Survey, known
 from bringup.target import Target
@@ -34,10 +34,10 @@ def refuse_interruption(survey: Survey, target: Target, steps: Iterable[str]) ->
         raise Refused("gpu-in-use", f"the driver would be changed under {names}", way, "stop-containers")
     if "daemon-json" in planned:
         change = daemon_change(survey, target)
-        ends = ", ".join(change.ends) if change and change.restart else ""
-        if ends:
-            way = "drain this node of the swarm first (docker node update --availability drain), or stop them"
-            reason = f"Docker must be restarted and would end {ends}, which live-restore cannot keep in a swarm"
+        if change and change.restart and change.ends:
+            drain = "drain this node of the swarm first (docker node update --availability drain), or "
+            way = f"{drain if in_swarm(known(survey['docker']['info']) or {}) else ''}stop them"
+            reason = f"Docker must be restarted and would end {', '.join(change.ends)}, {change.ends_why}"
             raise Refused("containers-running", reason, way, "stop-containers")
 
 

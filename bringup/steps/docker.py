@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bringup import daemon_json as merging
+from bringup import versions
 from bringup.daemon_info import missing_from_daemon
 from bringup.dockerd import KEYS, RELOADED, flag_values
 from bringup.errors import HostError, nearest
@@ -28,6 +29,7 @@ class DaemonChange:
     read: bool  # the daemon that runs has read the file that is there
     lends: bool  # live-restore is on for a restart alone: the file does not have it, and containers run that it lets live on
     ends: tuple[str, ...]  # containers that a restart ends all the same
+    ends_why: str = ""  # of these, in words that go on the sentence
 
 
 def docker_engine(survey: Survey, target: Target) -> Change | None:
@@ -110,8 +112,29 @@ def daemon_change(survey: Survey, target: Target) -> DaemonChange | None:
         wanted={**wanted, "live-restore": kept},
         read=not unread,
         lends=bool(running) and not kept and not forced,
-        ends=running if forced and not kept else (),
+        ends=running if forced and not kept else removed_by_restart(survey),
+        ends_why=_ends_why(info, forced=forced and not kept),
     )
+
+
+def _ends_why(info: Mapping[str, Any], *, forced: bool) -> str:
+    if in_swarm(info):
+        return "which live-restore cannot keep in a swarm"
+    if forced:
+        return "since Docker's unit forbids live-restore"
+    return f"which were started with --rm, and which Docker {info.get('ServerVersion')} removes when it starts again"
+
+
+def removed_by_restart(survey: Survey) -> tuple[str, ...]:
+    """Running containers that Docker takes for leftovers when it starts, live-restore or not: those of --rm, before 24.0.8.
+
+    Source: moby/moby#46308, mended by #46857 and #46869; seen with 20.10.24 on a lab host.
+    """
+    info = known(survey["docker"]["info"]) or {}
+    version = info.get("ServerVersion")
+    if not version or versions.at_least(str(version), "24.0.8"):
+        return ()
+    return tuple(known(survey["docker"]["auto_remove"]) or [])
 
 
 def with_live_restore(text: str | None) -> str:

@@ -149,6 +149,7 @@ class Docker(TypedDict):
     podman: bool  # `docker` is podman's imitation
     info: Read[dict[str, Any]]
     running: Read[list[Container]]
+    auto_remove: Read[list[str]]  # names of those that were started with --rm
     images: Read[list[str]]  # each as repository:tag and, where it was pulled, as repository@digest
     pulled: list[str]  # references that we pulled or loaded, old ones too
     daemon_json: Read[str]

@@ -242,6 +242,9 @@ def _docker(got: Sections, clock_s: float) -> Docker:
         podman=isinstance(version, str) and "podman" in version,
         info=got.read("docker_info", info),
         running=got.read("docker_running", lambda section: [_container(line) for line in section.lines if line.strip()]),
+        auto_remove=got.read(
+            "docker_auto_remove", lambda section: [line.strip().lstrip("/") for line in section.lines if line.strip()]
+        ),
         images=got.read("docker_images", lambda section: [each for each in section.text.split() if "<none>" not in each]),
         pulled=got["pulled_by_us"].text.split() if got["pulled_by_us"].status == "ok" else [],
         daemon_json=got.text("daemon_json"),

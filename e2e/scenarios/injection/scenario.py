@@ -19,6 +19,7 @@ LEFTOVERS = (
 )
 STOP_DRIVER = "systemctl stop nvidia-persistenced nvidia-fabricmanager && modprobe -r nvidia_uvm nvidia_modeset nvidia"
 IDLE = "! systemctl is-active gpu-bringup-device-links.service gpu-bringup-cdi-spec.service | grep -q activating"
+SLEEP = "python3 -c 'import time; time.sleep(600)'"
 FULL = ("--data", "gpu_verify=full", "--data", 'gpu_docker_options={"live-restore": true}')
 
 
@@ -89,6 +90,12 @@ class Injection(Scenario):
 
     @override
     def verify(self) -> None:
+        with self.case("a user's container of --rm, which Docker 20.10 would take away, is named and lives on"):
+            one = self.host("lab-1")
+            one.run(f"docker run -d --rm --name mine $(docker image ls -q | head -n 1) {SLEEP}", sudo=True)
+            run = self.deploy("rm", "deploys/gpu_host.py", "--data", 'gpu_docker_options={"log-driver": "local"}').expect_exit(1)
+            expect.contains("the refusal", run.output, "would end mine, which were started with --rm", where=run.log)
+            one.run("docker inspect mine >/dev/null && docker rm -f mine", sudo=True)
         with self.case("a running container keeps its GPU over daemon-reload and a restart of Docker"):
             run = self.deploy("full", "deploys/gpu_host.py", *FULL).expect_exit(0).expect_proven(*self.hosts)
             for name in self.hosts:
