@@ -20,6 +20,7 @@ REMEDIES = {
     "image": AGAIN,
     "gpus-in-container": DOCTOR,
     "cuda-kernel": DOCTOR,
+    "docker-ways": AGAIN,
     "startup": "prove again once the host's clock is in step (chrony, systemd-timesyncd)",
     "limits-in-container": DOCTOR,
     "memlock-in-container": f"{AGAIN}; containers that run keep their limits until they are started anew",

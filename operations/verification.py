@@ -7,7 +7,7 @@ from typing import Any
 from pyinfra import host, state
 from pyinfra.connectors.local import LocalConnector
 
-from bringup import catalog, health, performance, startup_advice, survival, topology, verdicts
+from bringup import catalog, docker_ways, health, performance, startup_advice, survival, topology, verdicts
 from bringup.errors import HostError
 from bringup.limit_checks import limit_checks
 from bringup.remedies import with_remedies
@@ -17,6 +17,7 @@ from bringup.startup import Sample
 from bringup.steps import proof as steps
 from bringup.target import Target
 from facts import live
+from facts.docker_ways import DockerWays
 from facts.files import FileText
 from facts.limits import Found, LimitsInPlace, LoginLimits
 from facts.verification import Benchmark, ContainerGpus, ContainerLimits, CudaStartup, GpuBenchmark, NcclBenchmark, Startup
@@ -73,6 +74,10 @@ def proof(target: Target) -> Commands:
     result.checks += survival.survival_checks(survey["proof"], steps.subject(survey, target), wanted)
     result.function = verdicts.function(result.checks)
     if result.function == "proven" and seen and level in steps.THOROUGH:
+        ways = current.get_fact(DockerWays, image=image, _ignore_errors=True, _timeout=PROOF_TIMEOUT_S)
+        result.measured["docker_ways"] = ways
+        result.checks.append(docker_ways.ways_check(ways, len(seen["gpus"]), injection))
+        result.function = verdicts.function(result.checks)
         measure(result, target, image, seen, sustained_s=SUSTAINED_S if level == "full" else 0)
     with_remedies(result.checks)
     yield from _textfile(result, target)

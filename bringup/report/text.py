@@ -106,6 +106,7 @@ def _proof_lines(result: HostResult) -> list[str]:
     if passed and result.function == "proven":
         shown = [each.detail for each in passed if each.name in ("driver", "gpus-in-container", "cuda-kernel")]
         lines.append(f"        proven    {'; '.join(shown)}")
+        lines += [f"        docker    {each.detail}" for each in passed if each.name == "docker-ways"]
     lines += [f"        warning   {each.name}: {each.detail}" for each in result.checks if each.status == "warn"]
     if result.function == "proven":
         done = {each.name for each in result.checks}

@@ -23,6 +23,12 @@ XID = "NVRM: Xid (PCI:0000:19:00): 79, pid=4242, name=python3, GPU has fallen of
 AUTO = ("--data", "gpu_verify=auto")
 STANDARD = ("--data", "gpu_verify=standard")
 
+# Docker 20.10 knows no CDI
+WAYS = {
+    "lab-1": ("`--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all`: 1 of 1 GPUs", "`--device nvidia.com/gpu=all`: none ("),
+    "lab-2": ("`--device nvidia.com/gpu=all`: 8 of 8 GPUs", "`--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all`: 8 of 8 GPUs"),
+}
+
 
 class ProofStandard(Scenario):
     """gpu_verify=standard: daemon-reload between two kernels in one container, kept; what was not tried or is sick proves nothing."""
@@ -47,6 +53,8 @@ class ProofStandard(Scenario):
             for name in self.hosts:
                 self._expect(run, name, "survival-daemon-reload", "pass")
                 self._expect(run, name, "speed", "skipped")
+                self._expect(run, name, "docker-ways", "pass")
+                expect.contains(f"the ways of {name}", run.output, *WAYS[name], where=run.log)
                 expect.equal(f"performance of {name}", run.result(name)["performance"], "not measured", run.log)
                 kept = json.loads(self.host(name).run(f"cat {KEPT}", sudo=True).stdout)
                 expect.equal(f"what {name} kept", [each["after"] for each in kept["steps"]], ["start", "daemon-reload"], run.log)
