@@ -9,6 +9,7 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from bringup.doctor.masking import masked
+from facts.as_text import as_text
 
 LIMIT_S = 10  # for each command
 BEGIN, END = "@@gpu-bringup-evidence 1", "@@end"
@@ -22,7 +23,7 @@ class HostEvidence(FactBase[dict[str, str]]):
 
     @override
     def command(self) -> str:
-        return (Path(__file__).parent / "evidence.sh").read_text().replace("@LIMIT_S@", str(LIMIT_S))
+        return as_text((Path(__file__).parent / "evidence.sh").read_text().replace("@LIMIT_S@", str(LIMIT_S)))
 
     @override
     def process(self, output: list[str]) -> dict[str, str]:

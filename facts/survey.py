@@ -12,6 +12,7 @@ from typing_extensions import override
 from bringup.survey import Survey
 from bringup.survey.parse import parse_survey
 from bringup.survey.sections import SurveyError
+from facts.as_text import as_text
 
 HERE = Path(__file__).parent
 LIMIT_S = 15  # for everything in the survey that may block, together: nvidia-smi without persistence takes seconds on 8 GPUs
@@ -29,7 +30,7 @@ class HostSurvey(FactBase[Survey]):
     def command(self, wait_s: int = 0) -> str:
         script = (HERE / "survey.sh").read_text()
         script = script.replace("#@package_locks.sh@ is put here\n", (HERE / "package_locks.sh").read_text())
-        return script.replace("@WAIT_S@", str(int(wait_s))).replace("@LIMIT_S@", str(LIMIT_S))
+        return as_text(script.replace("@WAIT_S@", str(int(wait_s))).replace("@LIMIT_S@", str(LIMIT_S)))
 
     @override
     def process(self, output: list[str]) -> Survey:

@@ -30,6 +30,10 @@ file() { # NAME PATH: a small file
     elif [ -d "${2%/*}" ] && [ ! -x "${2%/*}" ]; then failed "$1" "no permission to look into ${2%/*}"
     else absent "$1"; fi
 }
+text_file() { # NAME PATH: one that is written anew from what was read: bytes that are no text would be lost
+    if [ -r "$2" ] && has iconv && ! iconv -f UTF-8 -t UTF-8 <"$2" >/dev/null 2>&1; then failed "$1" "$2 is no UTF-8 text"
+    else file "$1" "$2"; fi
+}
 files() { # NAME PATH...: several small files without comments, each after a line "==> PATH"
     name=$1; shift; head_ "$name" ok
     for f; do
@@ -291,7 +295,7 @@ files apt_preferences /etc/apt/preferences /etc/apt/preferences.d/*
 files reboot_required /run/reboot-required /run/reboot-required.pkgs
 
 # --- containers ---------------------------------------------------------------------------------------------------------------
-file daemon_json /etc/docker/daemon.json
+text_file daemon_json /etc/docker/daemon.json
 docker_path=$(command -v docker 2>/dev/null) && docker_path=$(readlink -f "$docker_path")
 file daemon_json_pending "$(readlink -f /etc/docker/daemon.json).gpu-bringup-pending"
 file daemon_json_taken_up /run/gpu-bringup-daemon-json

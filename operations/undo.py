@@ -10,11 +10,13 @@ from bringup.command_line import GRUB_FILE
 from bringup.errors import HostError
 from bringup.policy.engine import keeps_containers
 from bringup.steps import driver as driver_steps
+from bringup.steps.docker import DaemonChange
 from bringup.steps.sources import DISABLED
 from bringup.steps.undo import Undo, is_docker, undo
 from bringup.survey import known
 from facts import live
 from operations import apt, dnf
+from operations.docker import take_up
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 
@@ -43,10 +45,16 @@ def docker_settings() -> Commands:
     if running and not keeps_containers(live.survey()):
         names = ", ".join(each["name"] for each in running)
         raise HostError(f"Docker must be restarted for this, which would end {names}: stop them first")
+    backup = f"{daemon_json.PATH}.gpu-bringup-backup"
+    if found.daemon_json and isinstance(known(live.survey()["docker"]["info"]), dict):  # what dockerd refuses is not left behind
+        rest = DaemonChange("", found.daemon_json, restart=True, wanted={}, read=True, lends=False, ends=())
+        yield from take_up(rest, live.survey())
+        yield StringCommand("rm -f", backup)
+        return
     if found.daemon_json:
         yield write_file(daemon_json.PATH, found.daemon_json)
     else:
-        yield StringCommand("rm -f", daemon_json.PATH, f"{daemon_json.PATH}.gpu-bringup-backup")
+        yield StringCommand("rm -f", daemon_json.PATH, backup)
     yield StringCommand(
         "if systemctl is-active --quiet docker.service; then systemctl restart docker.service; fi", _timeout=TIMEOUT_S
     )

@@ -15,7 +15,7 @@ import pytest
 from pyinfra.api.exceptions import FactProcessError
 
 import facts.survey
-from bringup.survey import Survey, unreadable
+from bringup.survey import Survey, known, unreadable
 from bringup.survey.saved import mismatch
 from facts.survey import HostSurvey
 from tests.surveys import converged, fresh
@@ -175,3 +175,17 @@ def test_the_wait_before_looking_is_a_number_and_nothing_else() -> None:
     assert "\nWAIT_S=7 " in HostSurvey().command(wait_s=7)
     with pytest.raises(ValueError, match="invalid literal"):
         HostSurvey().command(wait_s="7; touch /x")  # type: ignore[arg-type]
+
+
+def test_bytes_that_are_no_text_end_no_survey(shell: list[str], tmp_path: Path) -> None:
+    """A name in Latin-1 in one file; in the file that is written anew it is no loss, but said."""
+    (tmp_path / "daemon.json").write_bytes(b'{"label": "caf\xe9"}\n')
+    (tmp_path / "os-release").write_bytes(b"ID=debian\nNAME=caf\xe9\n")
+    script = HostSurvey().command()
+    for path in ("/etc/docker/daemon.json", "/etc/os-release"):
+        script = script.replace(path, str(tmp_path / path.rpartition("/")[2]))
+    done = subprocess.run([*shell, "-c", script], capture_output=True, timeout=60, check=True)
+    survey = HostSurvey().process(done.stdout.decode("utf-8").splitlines())
+    assert survey["docker"]["daemon_json"] == {"unreadable": f"{tmp_path}/daemon.json is no UTF-8 text"}
+    system = known(survey["os"])
+    assert system is not None and system["id"] == "debian"

@@ -158,7 +158,8 @@ def _texts(survey: Survey, flags: Mapping[str, Any]) -> tuple[str | None, str | 
     """(the file, what a run that broke off has kept of it). Raises HostError where it cannot be read, or is not the one."""
     hidden = unreadable(survey["docker"]["daemon_json"])
     if hidden is not None:  # taken for absent, it would be written anew without what is the user's
-        raise HostError(f"{merging.PATH} cannot be read ({hidden}): run as root, or set _sudo")
+        way = "write it anew in UTF-8" if "UTF-8" in hidden else "run as root, or set _sudo"
+        raise HostError(f"{merging.PATH} cannot be read ({hidden}): {way}")
     other = flags.get("config-file")
     if other not in (None, "", merging.PATH):
         raise HostError(
