@@ -49,7 +49,7 @@ class _Watch(BaseStateCallback):
     @override
     @staticmethod
     def operation_host_success(state: State, host: Host, op_hash: str, retry_count: int = 0) -> None:
-        if op_hash == state.get_op_order()[-1]:
+        if op_hash == host.op_hash_order[-1]:  # its own: the order of all hosts' is made anew at each asking, from every host
             lock.release(host)
 
 
