@@ -128,6 +128,7 @@ STEPS: tuple[tuple[str, StepFunction], ...] = (
     ("image-prewarm", images.image_prewarm),
     ("old-images", images.old_images),
     ("provenance", provenance_step.provenance),
+    ("proof-reboot", proof.proof_reboot),
     ("survival", proof.survival),
     ("proof-record", proof.proof_record),
 )

@@ -30,6 +30,21 @@ def kept(text: Read[str]) -> dict[str, Any] | None:
     return found if isinstance(steps, list) and all(isinstance(each, dict) for each in steps) else None
 
 
+def rebooted(text: Read[str]) -> str | None:
+    """The boot id after the reboot of a full proof."""
+    found = kept(text)
+    return str(found["rebooted"]) if found and found.get("rebooted") else None
+
+
+def reboot_checks(text: Read[str], boot_id: str | None) -> list[Check]:
+    """None where no reboot was tried in this boot: that is no failure, it is not checked."""
+    if boot_id is None or rebooted(text) != boot_id:
+        return []
+    return [
+        Check("survival-reboot", "pass", "the host came back from a reboot by itself, and what is proven here is proven after it")
+    ]
+
+
 def differing(kept: dict[str, Any], now: Subject) -> list[str]:
     """In what the host is not any more what the result is of, in words."""
     return [

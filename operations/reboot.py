@@ -43,12 +43,17 @@ def reboot(target: Target) -> Commands:
         before = known(found["boot_id"])
         if before is None:
             raise HostError("the boot id cannot be read: a reboot could not be confirmed; reboot by hand, then run again")
-        yield FunctionCommand(_forget_askpass, (), {})
-        # detached, so that the SSH channel closes before the connection does
-        yield StringCommand("( sleep 1; systemctl reboot ) </dev/null >/dev/null 2>&1 &")
-        yield FunctionCommand(_wait, (before, target.reboot_timeout_s), {}, _timeout=target.reboot_timeout_s + 60)
+        yield from reboot_from(before, target.reboot_timeout_s)
     else:
         yield StringCommand("systemctl reboot")
+
+
+def reboot_from(boot_id: str, timeout_s: int) -> Commands:
+    """Reboot, and wait until the host answers with another boot id."""
+    yield FunctionCommand(_forget_askpass, (), {})
+    # detached, so that the SSH channel closes before the connection does
+    yield StringCommand("( sleep 1; systemctl reboot ) </dev/null >/dev/null 2>&1 &")
+    yield FunctionCommand(_wait, (boot_id, timeout_s), {}, _timeout=timeout_s + 60)
 
 
 def _forget_askpass(state: State, host: Host) -> bool:

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import json
+import time
 
-from pyinfra import state
+import gevent
+from pyinfra import logger, state
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
+from pyinfra.connectors.local import LocalConnector
 
 from bringup import probes
 from bringup.errors import HostError
+from bringup.steps import driver
 from bringup.steps import proof as steps
 from bringup.steps.docker import removed_by_restart
-from bringup.survival import PATH, SCHEMA
+from bringup.survey import known
+from bringup.survival import PATH, SCHEMA, rebooted
 from bringup.target import Target
 from facts import live
 from facts.in_container import CONTAINER_LIMIT_S, GIVEN, script
 from operations.files import write_file
 from operations.guard import Commands, host_operation
 from operations.needed import needed
-from operations.record import RUN
+from operations.reboot import reboot_from
+from operations.record import RUN, report_problem
 from operations.registry import with_digests
 
-# $3 the probe, $4 the disturbances, $5 what the result is of, $6 the user's containers that a restart of Docker would end. Always exits 0:
-# the proof reads what was kept, and judges. No --rm: Docker before 24.0.8 takes such containers away when it starts again.
+SETTLED_S = 180  # until the services of a host that has booted run; persistence of 8 GPUs takes most of a minute
+
+# $3 the probe, $4 the disturbances, $5 what the result is of, $6 the user's containers that a restart of Docker would end, $7 the boot that
+# a reboot of ours has made. Always exits 0: the proof reads what was kept, and judges. No --rm: Docker before 24.0.8 takes such containers
+# away when it starts again.
 SCRIPT = (
     GIVEN
     + rf"""
-probe=$3 disturbances=$4 of=$5 doomed=$6 folder={PATH.rsplit("/", 1)[0]}
+probe=$3 disturbances=$4 of=$5 doomed=$6 rebooted=$7 folder={PATH.rsplit("/", 1)[0]}
 plain() {{ tr -cd '[:alnum:] :;,._/()=@-' | cut -c 1-300; }}
 kernel() {{ # AFTER: the probe in the running container, as one JSON object
     said=$(printf '%s' "$probe" | timeout {CONTAINER_LIMIT_S} docker exec -i "$name" python3 -u - 2>&1); code=$?
@@ -62,10 +72,47 @@ if [ -z "$steps" ]; then
         steps="$steps, $(kernel "$each")"
     done
 fi
-mkdir -p -m 755 "$folder" && printf '{{"schema": {SCHEMA}, "made_at": %s, "of": %s, "steps": [%s]}}\n' "$(date +%s)" "$of" "$steps" \
-    >"{PATH}.new" && mv -f "{PATH}.new" "{PATH}"
+mkdir -p -m 755 "$folder" &&
+    printf '{{"schema": {SCHEMA}, "made_at": %s, "of": %s, "steps": [%s], "rebooted": "%s"}}\n' \
+    "$(date +%s)" "$of" "$steps" "$rebooted" >"{PATH}.new" && mv -f "{PATH}.new" "{PATH}"
 """
 )
+
+
+@host_operation
+def proof_reboot(target: Target) -> Commands:
+    """For the full proof. One that this run has made for the driver is enough."""
+    target = with_digests(target)
+    change = needed("proof-reboot", target)
+    if change is None:
+        return
+    if not state.is_executing:
+        yield StringCommand("systemctl reboot")
+        return
+    current, survey = live.current_host(), live.survey(fresh=True)
+    if target.reboot == "if-idle" and (users := driver.busy(survey)):
+        current.log(f"not rebooted: {', '.join(users)} running", logger.warning)
+        return
+    if not RUN.of(current.name).reboots:
+        if isinstance(current.connector, LocalConnector):
+            current.log("not rebooted: a machine does not reboot itself", logger.warning)
+            return
+        yield from reboot_from(str(known(survey["boot_id"])), target.reboot_timeout_s)
+    yield FunctionCommand(_in_order_again, (target,), {}, _timeout=SETTLED_S + 60)
+    yield write_file(PATH, steps.rebooted(live.survey(), target))
+
+
+def _in_order_again(state: State, host: Host, target: Target) -> bool:
+    """The host answers before its services run."""
+    deadline = time.monotonic() + SETTLED_S
+    while not steps.in_order(live.survey(fresh=True), target):
+        if time.monotonic() > deadline:
+            report_problem(
+                host, f"after the reboot the host is not as it was within {SETTLED_S} s: run deploys/gpu_host.py again"
+            )
+            return False
+        gevent.sleep(2)
+    return True
 
 
 @host_operation
@@ -78,7 +125,16 @@ def survival(target: Target) -> Commands:
     disturbances = " ".join(steps.DISTURBANCES[steps.level(survey, target)])
     doomed = ", ".join(removed_by_restart(survey))
     of = json.dumps(steps.subject(survey, target))
-    yield script(SCRIPT, target.images[0], target.docker.injection, probes.source("cuda_startup"), disturbances, of, doomed)
+    yield script(
+        SCRIPT,
+        target.images[0],
+        target.docker.injection,
+        probes.source("cuda_startup"),
+        disturbances,
+        of,
+        doomed,
+        rebooted(survey["proof"]) or "",
+    )
 
 
 @host_operation

@@ -15,6 +15,7 @@ from bringup.report import Check, HostResult, textfile
 from bringup.smi import SmiReport
 from bringup.startup import Sample
 from bringup.steps import proof as steps
+from bringup.survey import known
 from bringup.target import Target
 from facts import live
 from facts.docker_ways import DockerWays
@@ -72,6 +73,8 @@ def proof(target: Target) -> Commands:
         result.checks += [timed] if timed else []
     wanted = steps.wanted_disturbances(survey, target)
     result.checks += survival.survival_checks(survey["proof"], steps.subject(survey, target), wanted)
+    if level == "full":
+        result.checks += survival.reboot_checks(survey["proof"], known(survey["boot_id"]))
     result.function = verdicts.function(result.checks)
     if result.function == "proven" and seen and level in steps.THOROUGH:
         ways = current.get_fact(DockerWays, image=image, _ignore_errors=True, _timeout=PROOF_TIMEOUT_S)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from bringup import survival as kept_result
 from bringup.settings import Verify
 from bringup.steps import Change
 from bringup.steps.driver import service_limit_s
-from bringup.steps.proof import level, proof_record, subject, survival
-from bringup.survey import Survey
+from bringup.steps.packages import PREDICTED
+from bringup.steps.proof import level, proof_reboot, proof_record, subject, survival
+from bringup.survey import Survey, known
+from bringup.survival import SCHEMA, reboot_checks
 from bringup.target import Target
 from tests.surveys import BASES, Host, proven, settings, target_of
 
@@ -55,6 +59,38 @@ def test_a_converged_host_stays_quick() -> None:
     assert level(HOST.survey, target()) == "quick" and steps(HOST.survey) == []
     full = HOST.set("proof", proven(HOST, "full"))
     assert level(full.survey, target()) == "quick" and steps(full.survey, "full") == steps(full.survey, "standard") == []
+
+
+def full(survey: Survey, **changed: Any) -> Change | None:
+    return proof_reboot(survey, replace(target("full"), **changed))
+
+
+def test_a_full_proof_reboots_the_host_once_where_it_may() -> None:
+    change = full(HOST.survey)
+    assert change is not None and change.reboots and kept_result.rebooted(change.after["proof"]) == change.after["boot_id"]
+    assert reboot_checks(change.after["proof"], str(change.after["boot_id"]))[0].status == "pass"
+    assert full(HOST.survey, reboot="never") is None and proof_reboot(HOST.survey, target("standard")) is None
+    busy = HOST.set("docker_running", "abc training user/image")
+    assert full(busy.survey) is None
+    assert (change := full(busy.survey, reboot="always")) is not None and change.reboots
+    assert full(HOST.set("device_nodes", "/dev/nvidiactl").set("cdi", "").survey) is None, "not in order"
+
+
+def test_a_reboot_that_the_driver_needs_is_enough() -> None:
+    survey = HOST.survey
+    survey["boot_id"] = PREDICTED
+    change = full(survey)
+    assert change is not None and not change.reboots
+
+
+def test_a_reboot_is_of_one_boot_and_is_kept_by_the_rest_of_the_proof() -> None:
+    boot = str(known(HOST.survey["boot_id"]))
+    text = json.dumps({"schema": SCHEMA, "of": subject(HOST.survey, target()), "steps": [], "rebooted": boot})
+    host = HOST.set("proof", text)
+    assert full(host.survey) is None and reboot_checks(text, "another") == [] == reboot_checks(None, boot)
+    assert full(host.set("boot_id", "another").survey) is not None
+    after = survival(host.survey, target("full"))
+    assert isinstance(after, Change) and kept_result.rebooted(after.after["proof"]) == boot
 
 
 CHANGED = [

@@ -9,7 +9,7 @@ from bringup import versions
 from bringup.errors import HostError
 from bringup.steps import Change, Skip, command_line, edited
 from bringup.steps.kernel_modules import next_kernel
-from bringup.steps.packages import missing, repository, with_installed
+from bringup.steps.packages import PREDICTED, missing, repository, with_installed
 from bringup.survey import Survey, gpus, installed, installed_kind, known, loaded_version, module_kind, unit, unreadable
 from bringup.target import Driver, Target
 
@@ -213,6 +213,7 @@ def reboot(survey: Survey, target: Target) -> Change | None:
     if not why:
         return None
     after = edited(survey)
+    after["boot_id"] = PREDICTED
     if waiting:
         after["cgroup_controllers"] = ["cpu", "io", "memory", "pids"]
     if module is None:

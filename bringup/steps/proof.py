@@ -45,6 +45,27 @@ def wanted_disturbances(survey: Survey, target: Target) -> tuple[str, ...]:
     return DISTURBANCES.get(level(survey, target), ())
 
 
+def proof_reboot(survey: Survey, target: Target) -> Change | None:
+    """The full proof is made in a boot that the host came to as it shall be, where gpu_reboot allows one for that."""
+    if target.driver is None or level(survey, target) != "full" or not in_order(survey, target):
+        return None
+    boot, kept = known(survey["boot_id"]), kept_result.kept(survey["proof"])
+    forbidden = target.reboot == "never" or (target.reboot == "if-idle" and driver.busy(survey))
+    if boot is None or forbidden or (kept and kept.get("rebooted") == boot):
+        return None
+    after = edited(survey)
+    after["boot_id"] = PREDICTED
+    after["proof"] = rebooted(after, target)
+    if boot == PREDICTED:  # one reboot is enough for all
+        return Change("the reboot of this run is part of the full proof", "note it", after)
+    return Change("it was not tried whether the GPUs work after a reboot", "reboot", after, reboots=True)
+
+
+def rebooted(survey: Survey, target: Target) -> str:
+    """A kept result that says only that this boot is one of ours, of a host that was in order before."""
+    return json.dumps({"schema": SCHEMA, "of": subject(survey, target), "steps": [], "rebooted": known(survey["boot_id"])}) + "\n"
+
+
 def survival(survey: Survey, target: Target) -> Change | None:
     """What is wanted was not tried on the host as it is, or not survived. A host that is not in order is not disturbed."""
     wanted = wanted_disturbances(survey, target)
@@ -57,7 +78,7 @@ def survival(survey: Survey, target: Target) -> Change | None:
     after = edited(survey)
     good = {"failed": None, "gpus": [""]}
     steps = [{"after": each, "exit": 0, "probe": good, "said": ""} for each in ("start", *wanted)]
-    after["proof"] = json.dumps({"schema": SCHEMA, "of": now, "steps": steps})
+    after["proof"] = json.dumps({"schema": SCHEMA, "of": now, "steps": steps, "rebooted": kept_result.rebooted(survey["proof"])})
     names = ", ".join(each.name.removeprefix("survival-") for each in lacking)
     return Change(f"{names}: {lacking[0].detail}", f"run a kernel in one container before and after {names}", after)
 

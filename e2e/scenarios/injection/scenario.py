@@ -96,12 +96,15 @@ class Injection(Scenario):
             run = self.deploy("rm", "deploys/gpu_host.py", "--data", 'gpu_docker_options={"log-driver": "local"}').expect_exit(1)
             expect.contains("the refusal", run.output, "would end mine, which were started with --rm", where=run.log)
             one.run("docker inspect mine >/dev/null && docker rm -f mine", sudo=True)
-        with self.case("a running container keeps its GPU over daemon-reload and a restart of Docker"):
+        with self.case("the full proof: daemon-reload and a restart of Docker under a running container, and a reboot"):
             run = self.deploy("full", "deploys/gpu_host.py", *FULL).expect_exit(0).expect_proven(*self.hosts)
             for name in self.hosts:
                 checks = {each["name"]: each["status"] for each in run.result(name)["checks"]}
-                for each in ("survival-daemon-reload", "survival-docker-restart"):
+                for each in ("survival-daemon-reload", "survival-docker-restart", "survival-reboot"):
                     expect.equal(f"{each} of {name}", checks.get(each), "pass", run.log)
+                expect.equal(f"reboots of {name}", run.result(name)["reboots"], 1, run.log)
+                expect.true("not checked: performance (not measured)\n" in run.output, "nothing else unchecked", "more", run.log)
+            expect_no_changes(self.deploy("full again", "deploys/gpu_host.py", *FULL), self.hosts)
 
     def _heal(self, what: str) -> Run:
         return self.deploy(what).expect_exit(0).expect_proven(*self.hosts)
