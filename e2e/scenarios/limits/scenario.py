@@ -43,15 +43,20 @@ class Limits(Scenario):
     @override
     def side_effect(self) -> None:
         one, two = self.lab.hosts
+        run = None
         with self.case("a daemon that somebody started otherwise gets its limit back, without a restart"):
             pid = one.run("systemctl show -p MainPID --value docker", sudo=True).stdout
-            one.run(f"prlimit --pid {pid.strip()} --memlock=65536", sudo=True)
+            one.run(
+                f"prlimit --pid {pid.strip()} --memlock=65536:", sudo=True
+            )  # the soft one: a lab host may not raise hard ones
             two.run("echo '* hard memlock 1024' >/etc/security/limits.d/99-site.conf", sudo=True)
             run = self.deploy("again", "deploys/gpu_host.py", *WANTED).expect_exit(0).expect_proven(*self.hosts)
             expect.equal("what was done on lab-1", run.result("lab-1")["changed"], ["memlock"], run.log)
             after = one.run("systemctl show -p MainPID --value docker", sudo=True).stdout
             expect.equal("the process of Docker's daemon", after, pid)
         with self.case("a line of somebody else's that wins stays, and is named"):
+            expect.true(run, "a run of the case before", "none")
+            assert run is not None
             self._expect(run, "lab-2", {"memlock-of-logins": "warn"})
             detail = next(each["detail"] for each in run.result("lab-2")["checks"] if each["name"] == "memlock-of-logins")
             expect.contains("the check", detail, "99-site.conf", "1048576")
