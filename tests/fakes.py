@@ -17,7 +17,7 @@ START = docker_ns("2026-11-30T21:43:00Z")
 # what is sent when: the mark of each script
 SURVEY, LOCK, SMI, STARTUP = "@@gpu-bringup-survey 1", "mkdir /run/gpu-bringup.lock", "nvidia-smi -q -x", "docker create"
 LIMITS, BENCHMARK = "Max locked memory *", "nvidia-smi topo -m"
-IN_PLACE, LOGIN = "systemd-run --quiet", "s/^/login /"
+IN_PLACE, LOGIN, WAYS = "systemd-run --quiet", "s/^/login /", "way cdi"
 INDEX = "apt-helper -o Acquire::Retries=2"
 
 # what ContainerLimits' script prints of both users
@@ -59,6 +59,17 @@ def offered() -> list[str]:
     return [f"key {key}", *(f"version {' '.join(line.split()[:2])}" for line in lines)]
 
 
+def ways(*good: str, gpus: int = 1) -> list[str]:
+    """What facts.docker_ways' script prints where these ways reach the GPUs."""
+    lines = []
+    for each in ("cdi", "runtime", "gpus"):
+        lines += [
+            f"way {each}",
+            *([f"|GPU {at}: NVIDIA H200 (UUID: GPU-{at})" for at in range(gpus)] if each in good else ["|docker: no"]),
+        ]
+    return lines
+
+
 def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
     """`fake_responses` of a host: `lock="60 run other/x/1"`, `smi=…`, `startup=…`, `limits=…`, `benchmark=…` and `index=…`
     replace what a good host says.
@@ -75,6 +86,7 @@ def responses(survey: Host | Sequence[str], **instead: Any) -> dict[str, Any]:
         BENCHMARK: instead.get("benchmark", []),
         IN_PLACE: instead.get("in_place", [*memlock("unit"), *memlock("user")]),
         LOGIN: instead.get("login", memlock("login")),
+        WAYS: instead.get("ways", ways("cdi", "runtime")),
         INDEX: instead.get("index", []),
     }
 
@@ -83,7 +95,7 @@ def data(survey: Host | Sequence[str], **more: Any) -> dict[str, Any]:
     """An inventory's data of one fake host: with SETTINGS, `responses`' replacements, and settings of its own (gpu_…)."""
     instead = {
         key: more.pop(key)
-        for key in ("lock", "smi", "startup", "limits", "benchmark", "index", "in_place", "login")
+        for key in ("lock", "smi", "startup", "limits", "benchmark", "index", "in_place", "login", "ways")
         if key in more
     }
     return {"fake_delay": 0, "fake_delay_jitter": 0, "fake_responses": responses(survey, **instead), **SETTINGS, **more}

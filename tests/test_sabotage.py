@@ -16,7 +16,7 @@ import pytest
 from bringup.report import HostResult
 from bringup.report.textfile import metrics
 from bringup.smi import parse_smi
-from tests.fakes import INSIDE, START, data, started
+from tests.fakes import INSIDE, START, data, started, ways
 from tests.surveys import Host, converged, proven
 from tests.test_performance import measured
 from tests.test_run import own_run as own_run
@@ -231,6 +231,11 @@ SABOTAGE: dict[str, tuple[Host, dict[str, Any], tuple[str, ...]]] = {
         ("docker", "runtime nvidia"),
     ),
     "image gone": (HOST.set("docker_images", ""), {}, ("image", "not on the host")),
+    "Docker's way of asking for GPUs gives none": (
+        HOST,
+        {**bench(lambda gpu: None), "ways": ways("runtime", "gpus")},
+        ("docker-ways", "nvidia.com/gpu=all`: none (docker: no)"),
+    ),
     "persistence daemon down": (
         HOST.set("units", "\n".join(HOST.sections["units"][1]).replace("active", "inactive")),
         {},
