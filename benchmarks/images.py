@@ -15,7 +15,7 @@ from benchmarks.measured import Measured
 from e2e import own_lab
 
 CHECKOUT = Path(__file__).parents[1]
-RUNS = 5  # of each; in turns, and which comes first changes: a disk that others use gives seconds of noise
+RUNS, QUICK_RUNS = 5, 2  # of each; in turns, and which comes first changes: a disk that others use gives seconds of noise
 MEGABYTE = 1 << 20
 SMALL, LARGE = (2, 8), (6, 160)  # layers, and megabytes of each
 SETUP = ("deploys/preflight.py", "deploys/container_runtime.py")
@@ -24,7 +24,7 @@ DOCKER = 'began=$(date +%s%N); docker pull --quiet "$0" >/dev/null && echo $(( (
 FORGET = 'docker image rm -f "$(docker image ls -q --no-trunc "$0" | head -n 1)" >/dev/null 2>&1; sync; true'
 
 
-def images() -> Iterator[Measured]:
+def images(quick: bool) -> Iterator[Measured]:
     """The issue's targets: at most 5 % over docker pull; memory of the control machine does not grow with the image."""
     own_lab.choose(["", "test"])  # a lab that is up is not ours to end
     from e2e.lab import machine, registry, registry_faults
@@ -50,7 +50,7 @@ def images() -> Iterator[Measured]:
         docker: list[float] = []
         ours: list[float] = []
         memory: dict[str, float] = {}
-        for turn in range(2 * RUNS):
+        for turn in range(2 * (QUICK_RUNS if quick else RUNS)):
             host.run(f"sh -c '{FORGET}' {names['large']}", sudo=True)
             if turn % 4 in (0, 3):
                 docker.append(int(host.run(f"sh -c '{DOCKER}' {names['large']}", sudo=True, timeout_s=300).stdout) / 1000)

@@ -29,10 +29,17 @@ def main(file: Path) -> None:
 
     def recorded(self: SSHConnector, command: Any, *given: Any, **arguments: Any) -> Any:
         began = time.perf_counter()
+        output = None
         try:
-            return send(self, command, *given, **arguments)
+            success, output = send(self, command, *given, **arguments)
+            return success, output
         finally:
-            line = {"kind": kind_of(str(command)), "seconds": time.perf_counter() - began}
+            line = {
+                "kind": kind_of(text := command.get_raw_value() if hasattr(command, "get_raw_value") else str(command)),
+                "seconds": time.perf_counter() - began,
+                "sent": len(text.encode()),
+                "received": sum(len(each.line.encode()) + 1 for each in output.combined_lines) if output else 0,
+            }
             with file.open("a", encoding="utf-8") as record:
                 record.write(json.dumps(line) + "\n")
 

@@ -39,7 +39,7 @@ def test_a_name_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str])
 def test_a_file_that_cannot_be_written_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(BENCHMARKS, "help", lambda: iter([Measured("nothing", 1, "s")]))
+    monkeypatch.setitem(BENCHMARKS, "help", lambda _: iter([Measured("nothing", 1, "s")]))
     assert main(["help", "--json", str(tmp_path / "gone" / "results.json")]) == 2
     assert "results.json could not be written (No such file or directory)" in capsys.readouterr().err
 
