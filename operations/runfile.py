@@ -6,6 +6,7 @@ from pyinfra.api import QuoteString, StringCommand
 
 from bringup.steps.driver import reloadable
 from bringup.steps.runfile import UNINSTALLER, overwritten_packages, unowned_libraries, unowned_modules
+from bringup.survey import loaded_version
 from bringup.target import Target
 from facts import live
 from operations import apt, packages
@@ -71,7 +72,10 @@ def runfile_out(target: Target) -> Commands:
     modules = [each["version"] for each in unowned_modules(survey)]
     left, mixed = list(dict.fromkeys([*unowned_libraries(survey), *modules])), overwritten_packages(survey)
     yield from apt.locks_free(target.lock_timeout_s)
-    if reloadable(survey):  # else the reboot step sees that what is loaded is not what is installed
+    goes = (
+        survey["driver"]["runfile"] or loaded_version(survey) in left
+    )  # a right driver that is loaded has nothing to do with a file
+    if goes and reloadable(survey):  # else the reboot step sees that what is loaded is not what is installed
         yield StringCommand("sh", "-c", QuoteString(UNLOAD), _timeout=SERVICE_TIMEOUT_S)
     if mixed:
         yield from packages.remove(target, mixed)

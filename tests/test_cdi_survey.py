@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bringup.steps import Change, Skip
+from bringup.steps.cdi import cdi_spec
 from bringup.survey import CdiSpec
 from facts.survey import HostSurvey
+from tests.surveys import BASES, target_of
 from tests.test_survey_script import shell as shell
 
 LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.570.211.01"
@@ -100,3 +103,13 @@ def test_what_matters_of_a_spec_is_read(shell: list[str], tmp_path: Path, name: 
 def test_a_file_that_is_no_spec_breaks_nothing(shell: list[str], tmp_path: Path, text: str) -> None:
     (tmp_path / "other.yaml").write_text(text, encoding="latin-1")
     assert [each["path"] for each in read(shell, tmp_path)] == [f"{tmp_path}/other.yaml"]
+
+
+def test_no_spec_is_written_while_what_is_installed_is_not_what_is_loaded() -> None:
+    """nvidia-ctk cannot ask that driver; where a reboot was not allowed, the spec waits for it."""
+    host = BASES["converged debian13 8 x h200"]()
+    target = target_of(host).target
+    assert isinstance(cdi_spec(host.set("cdi", "").survey, target), Change)
+    found = cdi_spec(host.set("cdi", "").set("module_version", "580.178.04").survey, target)
+    assert isinstance(found, Skip) and "580.178.04 installed" in found.why
+    assert cdi_spec(host.set("module_version", "580.178.04").survey, target) is None

@@ -12,7 +12,7 @@ import re
 from bringup.steps import Change, Skip, edited, own_units
 from bringup.steps.device_links import SERVICE as DEVICE_LINKS
 from bringup.steps.packages import PREDICTED
-from bringup.survey import CdiSpec, Survey, loaded_version
+from bringup.survey import CdiSpec, Survey, known, loaded_version
 from bringup.target import Target
 
 SPEC = "/var/run/cdi/nvidia.yaml"
@@ -62,6 +62,11 @@ def cdi_spec(survey: Survey, target: Target) -> Change | Skip | None:
     loaded = loaded_version(survey)
     if loaded is None:  # the reboot was not allowed
         return Skip(f"{why or 'nothing makes a CDI spec at boot'}, and without a loaded driver none can be written")
+    module = known(survey["driver"]["module_version"])
+    if why is not None and module is not None and module != loaded:
+        return Skip(
+            f"{why}; driver {loaded} is loaded and {module} installed, with which none can be written: the next boot does"
+        )
     after = edited(survey)
     own_units.put(after, FILES, [SERVICE])
     wrong = faults(survey)
